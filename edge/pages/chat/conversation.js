@@ -193,7 +193,7 @@ export function conversationPane(pane) {
   return { node, show, focus: form.focus, isEmpty: () => state.id === null }
 }
 
-const welcome = () => h('div', { class: 'welcome' }, h('p', { class: 'lead' }, 'Ask anything.'), h('p', { class: 'soft' }, 'Attach documents, or search a collection, and the answer names its sources.'))
+const welcome = () => h('div', { class: 'welcome' }, h('p', { class: 'lead' }, 'Ask anything.'), h('p', { class: 'soft' }, 'Attach documents, or search a collection to get answers with their sources.'))
 
 /** The message that stands for a question until the service has stored it. */
 const draftOf = ({ message, document_ids: documents = [] }) => ({

@@ -16,7 +16,7 @@ export function makeMeter() {
     left.textContent = (account ?? []).filter(({ limit }) => limit !== null).map(leftOf).join(' · ')
   }
   const show = (usage) => {
-    cost.textContent = usage === null ? '' : `${formatCount(usage.input_tokens)} tokens in, ${formatCount(usage.output_tokens)} out${usage.cost === null ? '' : ` · ${formatDollars(usage.cost)}`}`
+    cost.textContent = usage === null || usage.input_tokens + usage.output_tokens === 0 ? '' : `${formatCount(usage.input_tokens)} tokens in, ${formatCount(usage.output_tokens)} out${usage.cost === null ? '' : ` · ${formatDollars(usage.cost)}`}`
     cost.title = usage?.unpriced_answers > 0 ? `${usage.unpriced_answers} answers have no known price` : ''
   }
   update()

@@ -53,7 +53,7 @@ async function readFrames(response, turn, on, onFrame) {
       if (event === undefined) continue
       turn.position = id ?? turn.position
       onFrame()
-      if (event === 'error') throw new ApiError(502, { detail: data.detail, code: data.code })
+      if (event === 'error') throw new ApiError(502, { detail: data.detail, code: data.code, requestId: response.headers.get('x-request-id') })
       if (event === 'complete') return true
       if (event === 'connect') turn.messageId = data.message_id
       if (event === 'final') turn.final = data
