@@ -41,7 +41,8 @@ function showConnection(state) {
   setText(link, text ?? '')
 }
 
-const isAllowed = (account) => (entry) => entry.for === undefined || account?.role === entry.for
+/** A page without `for` is for everybody; otherwise it names a role, or several. */
+const isAllowed = (account) => (entry) => entry.for === undefined || [entry.for].flat().includes(account?.role)
 
 /** Fills the navigation with the pages that the account may see. An area's link leads to its first such page. */
 function showNavigation(account) {
