@@ -13,6 +13,8 @@ const SETTLE_MS = 400
 
 const byId = (id) => document.getElementById(id)
 const view = byId('view')
+// A page may set its title while it loads, before its heading is shown.
+const heading = h('h1', { id: 'title' })
 const page = pages.find(({ path }) => patternOf(path).test(location.pathname))
 const areaOf = (path) => path.split('/')[1]
 
@@ -82,8 +84,7 @@ byId('menu').addEventListener('click', () => {
 /** Sets the title of the page, which is also its heading. */
 function setTitle(title) {
   document.title = title === 'Home' ? 'Millrace' : `${title} · Millrace`
-  const heading = byId('title')
-  if (heading !== null) setText(heading, title)
+  setText(heading, title)
 }
 
 onProofRequired(askForProof)
@@ -124,7 +125,6 @@ async function start() {
   showNavigation(account)
   showAccount(account)
   const tabs = makeTabs(account)
-  const heading = h('h1', { id: 'title' }, page.title)
   setTitle(page.title)
   if (!isAllowed(account)(page)) return view.replaceChildren(notice('Admins only', 'Ask an admin to open this page, or to make you one.', h('a', { class: 'button', href: '/' }, 'Home')))
   const [module] = await loading
