@@ -25,7 +25,7 @@ export function revisionList(id, { current, restored }) {
     pageSize: 20,
     empty: 'No revisions yet. Each save keeps the version before it.',
     columns: [
-      { name: 'Written', kind: 'name', show: ({ updated_at }) => formatDateTime(updated_at) },
+      { name: 'Written', kind: 'name', show: ({ updated_at }) => h('span', { class: 'figure' }, formatDateTime(updated_at)) },
       { name: 'Title', kind: 'wide', show: ({ title }) => title },
       { name: 'Replaced', kind: 'number', show: ({ replaced_at }) => formatDateTime(replaced_at) },
       { name: 'By', show: ({ replaced_by, editor_name }) => [REASONS[replaced_by], editor_name].filter(Boolean).join(' by ') },
