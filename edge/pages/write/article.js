@@ -4,14 +4,14 @@ import { h, setText } from '../parts/dom.js'
 import { chip } from '../parts/table.js'
 import { markdownView, safeAddress } from '../parts/markdown.js'
 
-/** Makes the article. `update(post)` redraws the parts that have changed. */
-export function articleOf() {
+/** Makes the article, with its title unless the page has it. `update(post)` redraws the parts that have changed. */
+export function articleOf({ hasTitle = true } = {}) {
   const title = h('h3', { class: 'headline' })
   const excerpt = h('p', { class: 'soft excerpt' })
   const tags = h('p', { class: 'chips' })
   const picture = h('p', {})
   const content = markdownView('', { base: 4 })
-  const node = h('article', { class: 'article' }, title, excerpt, picture, tags, content.node)
+  const node = h('article', { class: 'article' }, hasTitle ? title : null, excerpt, picture, tags, content.node)
   const update = (post) => {
     setText(title, post.title || 'Untitled')
     setText(excerpt, post.excerpt ?? '')

@@ -12,10 +12,12 @@ export const page = ({ setTitle }) => {
       title: 'Preview',
       rows: 8,
       note: 'This link shows a post to its reviewers until it expires or is revoked.',
-      read: () => call('GET', `/api/v1/blog/preview/${encodeURIComponent(token)}`),
+      empty: 'This address is incomplete. Ask for the link again.',
+      read: () => token !== '' && call('GET', `/api/v1/blog/preview/${encodeURIComponent(token)}`),
       show: (post) => {
+        if (!post) return null
         setTitle(post.title)
-        const article = articleOf()
+        const article = articleOf({ hasTitle: false })
         article.update(post)
         return h('div', { class: 'reading' }, article.node)
       },
