@@ -1,6 +1,6 @@
 // Follows the stream of an answer, and resumes it after a lost connection.
 
-import { ApiError, renewSession, send } from '../parts/api.js'
+import { ApiError, renewSession, send, signInAgain } from '../parts/api.js'
 
 const BACKOFF_MS = [500, 1000, 2000, 5000]
 const MAX_REQUESTS = 4
@@ -35,7 +35,7 @@ async function open({ messageId, position }, { question, key, signal }, isRenewe
       ? await send('POST', '/api/v1/ai/chat/stream', { json: question, headers: { 'idempotency-key': key }, signal })
       : await send('GET', `/api/v1/ai/chat/stream/${messageId}`, { headers, signal })
   if (response.ok) return response
-  if (response.status === 401 && !isRenewed && (await renewSession())) return open({ messageId, position }, { question, key, signal }, true)
+  if (response.status === 401 && !isRenewed && ((await renewSession()) || (await signInAgain()))) return open({ messageId, position }, { question, key, signal }, true)
   throw new ApiError(response.status, { ...(await response.json().catch(() => null)), requestId: response.headers.get('x-request-id') })
 }
 

@@ -17,7 +17,17 @@ import {
 import { POST_SEARCH_ORDER, searchPosts, searchPublishedPosts } from '../../../sql/blog/search.ts'
 import { buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
 import { type Answer, answerCompactJson, route } from '../../pipeline/route.ts'
-import { answerPost, PAGE_SIZES, Post, PostList, PostParams, SlugParams, Status, TagList, TagSlug } from './shapes.ts'
+import {
+  answerPost,
+  PAGE_SIZES,
+  Post,
+  PostList,
+  PostParams,
+  SlugParams,
+  Status,
+  TagList,
+  TagSlug,
+} from './shapes.ts'
 
 const Search = z
   .string()
