@@ -10,7 +10,7 @@ export function articleOf({ hasTitle = true } = {}) {
   const excerpt = h('p', { class: 'soft excerpt' })
   const tags = h('p', { class: 'chips' })
   const picture = h('p', {})
-  const content = markdownView('', { base: 4 })
+  const content = markdownView('', { base: hasTitle ? 4 : 3 })
   const node = h('article', { class: 'article' }, hasTitle ? title : null, excerpt, picture, tags, content.node)
   const update = (post) => {
     setText(title, post.title || 'Untitled')

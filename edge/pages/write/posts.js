@@ -21,8 +21,8 @@ export const page = () => [
     columns: [
       { name: 'Title', kind: 'name', show: titleOf },
       { name: 'State', show: stateChip },
-      { name: 'Tags', show: ({ tags }) => (tags.length === 0 ? null : h('span', { class: 'chips' }, ...tags.slice(0, 3).map(tagLink), tags.length > 3 ? h('span', { class: 'soft' }, `+${tags.length - 3}`) : null)) },
-      { name: 'Author', show: ({ author_name }) => author_name },
+      { name: 'Tags', show: ({ tags }) => (tags.length === 0 ? null : h('span', { class: 'chips post-tags' }, ...tags.slice(0, 3).map(tagLink), tags.length > 3 ? h('span', { class: 'soft' }, `+${tags.length - 3}`) : null)) },
+      { name: 'Author', show: ({ author_name }) => author_name && h('span', { class: 'bound' }, author_name) },
       { name: 'Changed', kind: 'number', show: ({ updated_at }) => age(updated_at) },
       { name: 'Public since', kind: 'number', show: publicSince },
     ],

@@ -46,7 +46,7 @@ export const fill: Fill = async ({ query, accountId }) => {
   await query(
     `insert into ai_message (id, conversation_id, parent_id, role, status, content, document_ids, tool_calls, rag_sources, reasoning,
        finish_reason, provider, model, settled_at)
-     select md5('message' || n)::uuid, $1::uuid, case n when 1 then null else md5('message' || n - 1)::uuid end,
+     select ('00000000-0000-7000-9000-' || lpad(n::text, 12, '0'))::uuid, $1::uuid, case n when 1 then null else ('00000000-0000-7000-9000-' || lpad((n - 1)::text, 12, '0'))::uuid end,
        case n % 2 when 1 then 'user' else 'assistant' end,
        case when n % 2 = 1 then 'complete' when n % 20 = 0 then 'failed' when n % 22 = 0 then 'stopped' else 'complete' end,
        case when n % 2 = 1 then 'Question ' || n || ' about ' || $2 else $3 end,

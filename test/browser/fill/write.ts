@@ -14,8 +14,8 @@ export const fill: Fill = async ({ query, accountId }) => {
   const posts = await query(
     `insert into blog_post (title, slug, excerpt, content, status, author_id, author_name, created_at, published_at, hero_image_url)
      select case n % 5 when 0 then left(repeat($1 || ' ', 3), 200) else 'Post ' || n end, 'post-' || n,
-       case n % 3 when 0 then null when 1 then left(repeat('An excerpt about mills. ', 30), 500) else '' end,
-       case n % 4 when 0 then '' else E'# Mills\\n\\nThree mills, **rebuilt**.\\n\\n- ' || $1 end,
+       case when n % 3 = 0 then null when n < 100 then left(repeat('An excerpt about mills. ', 30), 500) else '' end,
+       case when n % 4 = 0 or n > 200 then '' else E'# Mills\\n\\nThree mills, **rebuilt**.\\n\\n- ' || $1 end,
        case when n % 4 = 0 then 'draft' when n % 7 = 0 then 'archived' else 'published' end, $2::int,
        case n % 6 when 0 then null when 1 then $1 else 'Ada' end, now() - n * interval '1 hour',
        case when n % 4 = 0 then null when n % 50 = 1 then now() + n * interval '1 hour' else now() - n * interval '1 hour' end,
@@ -27,7 +27,7 @@ export const fill: Fill = async ({ query, accountId }) => {
   await query(
     `insert into blog_post_tag (post_id, tag_id, status, created_at, published_at)
      select p.id, t.id, p.status, p.created_at, p.published_at
-     from blog_post p join blog_tag t on t.id between p.id % 97 and p.id % 97 + case when p.id = $1 then 12 else p.id % 3 end`,
+     from (select * from blog_post where id < $1 + 300) p join blog_tag t on t.id between (select min(id) from blog_tag) + p.id % 97 and (select min(id) from blog_tag) + p.id % 97 + case when p.id = $1 then 12 else p.id % 3 end`,
     [id],
   )
   await query(
