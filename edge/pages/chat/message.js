@@ -61,7 +61,7 @@ function pretty(text) {
 function footOf(message, actions, node) {
   const { role, content, timestamp, usage, model } = message
   if (role === 'tool') return null
-  const start = content.slice(0, 40)
+  const start = content.replace(/[\s#*`|-]+/g, ' ').trim().slice(0, 40)
   const isAnswer = role === 'assistant'
   const cost = usage ? `${formatCount(usage.input_tokens + usage.output_tokens)} tokens${usage.cost === null ? '' : ` · ${formatDollars(usage.cost)}`}` : null
   const facts = [isAnswer ? model : null, isAnswer ? cost : null].filter(Boolean).join(' · ')
@@ -71,8 +71,8 @@ function footOf(message, actions, node) {
     versionSwitch(message, actions),
     h('span', { class: 'buttons' },
       content === '' ? null : button('Copy', () => copyText(content, 'message'), { label: `Copy ${isAnswer ? 'answer' : 'question'}: ${start}` }),
-      isAnswer ? actionButton('Try again', 'Asking…', `Answer again: ${start}`, () => actions.regenerate(message)) : null,
-      isAnswer ? actionButton('Branch', 'Copying…', `Continue in a new conversation from: ${start}`, () => actions.branch(message)) : null,
+      isAnswer ? actionButton('Try again', 'Asking…', `Try again: ${start}`, () => actions.regenerate(message)) : null,
+      isAnswer ? actionButton('Branch', 'Copying…', `Branch into a new conversation: ${start}`, () => actions.branch(message)) : null,
       isAnswer ? null : button('Edit', () => node.append(editor(message, actions, node)), { label: `Edit question: ${start}` }),
     ),
     facts === '' ? null : h('span', { class: 'soft facts-line', title: formatDateTime(timestamp) }, facts),
