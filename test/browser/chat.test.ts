@@ -66,9 +66,9 @@ describe('chats in a browser', { skip: chromium === null && SKIP_REASON, concurr
 
     models.script = () => ({ pieces: ['A second', ' answer'] })
     await press(page, page.getByRole('button', { name: /^Try again: Mills/ }))
-    await page.getByText('2 of 2').waitFor()
+    await page.getByText('2 of 2', { exact: true }).waitFor()
     await page.getByRole('button', { name: 'Previous version' }).click()
-    await page.getByText('1 of 2').waitFor()
+    await page.getByText('1 of 2', { exact: true }).waitFor()
     await page.getByRole('heading', { name: 'Mills', exact: true }).waitFor()
     await page.getByRole('button', { name: 'Next version' }).click()
     await answers(page).getByText('A second answer').waitFor()
@@ -79,7 +79,7 @@ describe('chats in a browser', { skip: chromium === null && SKIP_REASON, concurr
     await editor.fill('Which wheels?')
     await page.keyboard.press('Enter')
     await answers(page).getByText('About wheels').waitFor()
-    await page.locator('.message.user').getByText('2 of 2').waitFor()
+    await page.locator('.message.user').getByText('2 of 2', { exact: true }).waitFor()
     assert.match(lastAsked(), /Which wheels\?/)
 
     await page.getByRole('button', { name: /^Branch into a new conversation/ }).click()
@@ -157,7 +157,7 @@ describe('chats in a browser', { skip: chromium === null && SKIP_REASON, concurr
     await page.getByRole('button', { name: 'Remove survey.txt' }).click()
 
     const [document] = await query(`select id from document where title = 'survey.txt'`)
-    const indexed = await page.request.post(new URL('/rag/index', page.url()).href, { data: { collection_name: 'mills', document_ids: [Number(document!.id)] } })
+    const indexed = await page.request.post(new URL('/rag/index', page.url()).href, { data: { collection_name: 'mills', documents: { ids: [Number(document!.id)] } } })
     assert.equal(indexed.status(), 200, await indexed.text())
     await page.goto(`${new URL(page.url()).origin}/chat/new`)
     await page.getByLabel('Search in').selectOption('mills')

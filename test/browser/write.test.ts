@@ -32,7 +32,7 @@ describe('the blog in a browser', { skip: chromium === null && SKIP_REASON, conc
     await preview.locator('strong').getByText('mills').waitFor()
     await page.getByText('Unsaved changes').waitFor()
     await page.getByText('Address, tags and picture').click()
-    await page.getByLabel('Tags').fill('Water')
+    await page.getByRole('combobox', { name: 'Tags' }).fill('Water')
     await page.keyboard.press('Enter')
     await preview.getByText('Water').waitFor()
     await page.keyboard.press('Control+s')
@@ -136,7 +136,7 @@ describe('the blog in a browser', { skip: chromium === null && SKIP_REASON, conc
     await signIn(page)
     const given = JSON.stringify([{ title: 'One', slug: 'one', content: 'First' }, { title: 'Two', slug: 'two', content: 'Second' }])
     const file = (text: string) => ({ name: 'posts.json', mimeType: 'application/json', buffer: Buffer.from(text) })
-    await page.getByLabel('File').setInputFiles(file(given))
+    await page.getByLabel('File', { exact: true }).setInputFiles(file(given))
     await page.getByRole('button', { name: 'Import', exact: true }).click()
     await page.getByRole('heading', { name: '2 posts imported' }).waitFor()
     await page.getByRole('button', { name: 'Import', exact: true }).click()
@@ -147,7 +147,7 @@ describe('the blog in a browser', { skip: chromium === null && SKIP_REASON, conc
     await page.getByRole('button', { name: 'Import', exact: true }).click()
     await page.getByRole('alert').getByRole('button', { name: 'Try again' }).waitFor()
 
-    await page.getByLabel('Format').selectOption('json')
+    await page.getByLabel(/^Format/).selectOption('json')
     const download = page.waitForEvent('download')
     await page.getByRole('button', { name: 'Export' }).click()
     const exported = JSON.parse(readFileSync((await (await download).path())!, 'utf8')) as { title: string }[]

@@ -99,11 +99,17 @@ export function conversationPane(pane) {
     return conversation
   }
 
-  /** Asks a question. Messages from `from` on give way to it until the answer is there. */
-  const ask = (question, from = null) => {
+  /** Returns the number of messages before the one that a question replaces or answers again. */
+  const placeOf = ({ edit_id: edited, regenerate_id: regenerated }) => {
+    const at = state.messages.findIndex(({ id }) => id === (edited ?? regenerated))
+    if (at < 0) return state.messages.length
+    return regenerated !== undefined && state.messages[at].role !== 'assistant' ? at + 1 : at
+  }
+  /** Asks a question. Messages that it replaces are hidden until the answer is there. */
+  const ask = (question) => {
     outcome.replaceChildren()
     if (state.id === null) body.replaceChildren(older, items, outcome)
-    if (from !== null) state.messages = state.messages.slice(0, from)
+    state.messages = state.messages.slice(0, placeOf(question))
     if (question.message !== undefined) state.messages = [...state.messages, draftOf(question)]
     redraw()
     scrollToEnd()
@@ -113,13 +119,14 @@ export function conversationPane(pane) {
   const follow = async ({ question, messageId }) => {
     const abort = new AbortController()
     const row = writingRow(keepEnd)
-    const turn = { jobId: null, leave: () => abort.abort() }
+    const turn = { jobId: null, isStopped: false, leave: () => abort.abort() }
     state.turn = turn
     items.append(row.node)
     form.setWriting(true)
     scrollToEnd()
     const connect = ({ conversation_id, job_id }) => {
       turn.jobId = job_id
+      if (turn.isStopped) stop()
       if (state.id !== null) return
       state.id = conversation_id
       pane.begun(conversation_id)
@@ -131,9 +138,10 @@ export function conversationPane(pane) {
   const finish = async (turn, row, problem, question) => {
     const isStored = turn.jobId !== null
     state.turn = null
-    const conversation = isStored ? await reload().catch(() => null) : null
+    const conversation = state.id === null ? null : await reload().catch(() => null)
     keepEnd(() => row.end())
     form.setWriting(false)
+    if (!isStored && state.id !== null && question?.message !== undefined && question.edit_id === undefined) showDraft(question)
     const isStopped = problem?.code === 'turn.stopped'
     const last = conversation?.messages.at(-1)
     setText(spoken, problem === null || isStopped ? (last?.role === 'assistant' ? `Answer: ${last.content}` : 'Stopped') : `The answer failed: ${problem.message}`)
@@ -143,10 +151,14 @@ export function conversationPane(pane) {
   }
   /** Asks again. A question that the service did not take is sent as it was; another one gets another answer. */
   const tryAgain = (isStored, question) => {
+    state.messages = state.messages.filter(({ id }) => id !== 'draft')
     if (isStored || question === undefined) return regenerateLast()
     const { conversation_id: _, ...again } = question
-    state.messages = state.messages.filter(({ id }) => id !== 'draft')
     return ask(again)
+  }
+  const showDraft = (question) => {
+    state.messages = [...state.messages, draftOf(question)]
+    keepEnd(redraw)
   }
   const regenerateLast = () => {
     const last = state.messages.at(-1)
@@ -158,21 +170,22 @@ export function conversationPane(pane) {
     outcome.replaceChildren(emptyNotice('This question has no answer.', h('button', { class: 'plain', type: 'button', onclick: regenerateLast }, 'Answer it')))
   }
   const stop = async () => {
-    if (state.turn === null || state.turn.jobId === null) return
+    if (state.turn === null) return
+    state.turn.isStopped = true
+    if (state.turn.jobId === null) return
     await call('DELETE', `/api/v1/jobs/${state.turn.jobId}`).catch((error) => announce(error.message, { isBad: true }))
   }
 
   const actions = {
     regenerate: (message) => {
       if (state.turn !== null) throw new Error('Wait for the current answer, or stop it')
-      const at = state.messages.findIndex(({ id }) => id === message.id)
-      ask({ regenerate_id: message.id, ...form.settings() }, message.role === 'assistant' ? at : at + 1)
+      ask({ regenerate_id: message.id, ...form.settings() })
       form.focus()
     },
     edit: (message, text) => {
       if (state.turn !== null) return announce('Wait for the current answer, or stop it', { isBad: true })
       const documents = message.document_ids.length > 0 ? { document_ids: message.document_ids } : {}
-      ask({ message: text, edit_id: message.id, ...form.settings(), ...documents }, state.messages.findIndex(({ id }) => id === message.id))
+      ask({ message: text, edit_id: message.id, ...form.settings(), ...documents })
       form.focus()
     },
     branch: async (message) => {

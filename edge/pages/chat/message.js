@@ -61,6 +61,8 @@ function pretty(text) {
 function footOf(message, actions, node) {
   const { role, content, timestamp, usage, model } = message
   if (role === 'tool') return null
+  // A question without versions is not stored yet.
+  if (message.versions.length === 0) return h('div', { class: 'foot' })
   const start = content.replace(/[\s#*`|-]+/g, ' ').trim().slice(0, 40)
   const isAnswer = role === 'assistant'
   const cost = usage ? `${formatCount(usage.input_tokens + usage.output_tokens)} tokens${usage.cost === null ? '' : ` · ${formatDollars(usage.cost)}`}` : null
