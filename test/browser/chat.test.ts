@@ -5,7 +5,14 @@ import { startModelServer } from '../standins/models.ts'
 import { until } from '../until.ts'
 import { findViolations } from './axe.ts'
 import { findChromium, SKIP_REASON } from './chromium.ts'
-import { findSection, press, READER_EMAIL, signIn, startWatchedService, waitForFocus } from './watched-service.ts'
+import {
+  findSection,
+  press,
+  READER_EMAIL,
+  signIn,
+  startWatchedService,
+  waitForFocus,
+} from './watched-service.ts'
 
 /** Chats through the pages: asks, reads, changes and finds questions, as a person without a terminal does. */
 
@@ -36,7 +43,9 @@ describe('chats in a browser', { skip: chromium === null && SKIP_REASON, concurr
     AI_BUDGET_MONTH_COST: '5',
   })
   const { open, query } = service
-  await query(`insert into ai_agent (slug, name, model_id, system_prompt) values ('miller', 'Miller', 'gpt-4o', 'You mill')`)
+  await query(
+    `insert into ai_agent (slug, name, model_id, system_prompt) values ('miller', 'Miller', 'gpt-4o', 'You mill')`,
+  )
 
   const box = (page: Page): Locator => page.getByRole('textbox', { name: 'Question' })
   const answers = (page: Page): Locator => page.locator('.message.assistant:not(.writing)')
@@ -57,10 +66,16 @@ describe('chats in a browser', { skip: chromium === null && SKIP_REASON, concurr
     await page.getByText('12 tokens in, 5 out').waitFor()
     await waitForFocus('the question', box(page))
     const answer = answers(page).first()
-    assert.equal(await answer.getByRole('link', { name: 'Survey' }).getAttribute('href'), 'https://example.com/a')
+    assert.equal(
+      await answer.getByRole('link', { name: 'Survey' }).getAttribute('href'),
+      'https://example.com/a',
+    )
     assert.equal(await answer.getByRole('link', { name: 'Picture: Wheel' }).count(), 1)
     assert.equal(await answer.locator('b, img, a[href^=javascript]').count(), 0)
-    assert.match((await page.locator('.conversation [role=status].hidden').textContent())!, /^Answer: ## Mills/)
+    assert.match(
+      (await page.locator('.conversation [role=status].hidden').textContent())!,
+      /^Answer: ## Mills/,
+    )
     assert.match(page.url(), /\/chat\/[0-9a-f-]{36}$/)
     assert.deepEqual(await findViolations(page), [])
 
@@ -83,7 +98,12 @@ describe('chats in a browser', { skip: chromium === null && SKIP_REASON, concurr
     assert.match(lastAsked(), /Which wheels\?/)
 
     await page.getByRole('button', { name: /^Branch into a new conversation/ }).click()
-    await until('the copy is open', () => findSection(page, 'Conversations').locator('tr').count().then((n) => n === 3))
+    await until('the copy is open', () =>
+      findSection(page, 'Conversations')
+        .locator('tr')
+        .count()
+        .then((n) => n === 3),
+    )
     await answers(page).getByText('About wheels').waitFor()
   })
 
@@ -99,13 +119,21 @@ describe('chats in a browser', { skip: chromium === null && SKIP_REASON, concurr
     const list = findSection(page, 'Conversations')
     await list.getByRole('link', { name: 'Flour' }).waitFor()
     await list.getByLabel('Search').fill('rye')
-    await until('one is found', () => list.locator('td.name').count().then((n) => n === 1))
+    await until('one is found', () =>
+      list
+        .locator('td.name')
+        .count()
+        .then((n) => n === 1),
+    )
     await page.getByRole('button', { name: 'Delete this conversation' }).click()
     await page.getByText('Ask anything.').waitFor()
     await page.getByRole('button', { name: 'Undo' }).click()
     await answers(page).getByText('Rye flour').waitFor()
     await page.getByRole('button', { name: 'Delete this conversation' }).click()
-    await until('it is deleted', async () => (await query(`select from ai_conversation where title = 'Flour'`)).length === 0)
+    await until(
+      'it is deleted',
+      async () => (await query(`select from ai_conversation where title = 'Flour'`)).length === 0,
+    )
   })
 
   test('an answer goes on after a reload and a lost connection, stops, and is asked again after a failure', async (t) => {
@@ -143,7 +171,11 @@ describe('chats in a browser', { skip: chromium === null && SKIP_REASON, concurr
     const page = await open(t, '/chat/new')
     await signIn(page, READER_EMAIL)
     await page.getByRole('button', { name: 'Attach documents' }).click()
-    const file = { name: 'survey.txt', mimeType: 'text/plain', buffer: Buffer.from('The wheel of the northern mill stays.') }
+    const file = {
+      name: 'survey.txt',
+      mimeType: 'text/plain',
+      buffer: Buffer.from('The wheel of the northern mill stays.'),
+    }
     await page.getByLabel('Upload files').setInputFiles(file)
     await page.getByText('Attached survey.txt').waitFor()
     await ask(page, 'Does it stay?')
@@ -157,7 +189,9 @@ describe('chats in a browser', { skip: chromium === null && SKIP_REASON, concurr
     await page.getByRole('button', { name: 'Remove survey.txt' }).click()
 
     const [document] = await query(`select id from document where title = 'survey.txt'`)
-    const indexed = await page.request.post(new URL('/rag/index', page.url()).href, { data: { collection_name: 'mills', documents: { ids: [Number(document!.id)] } } })
+    const indexed = await page.request.post(new URL('/rag/index', page.url()).href, {
+      data: { collection_name: 'mills', documents: { ids: [Number(document!.id)] } },
+    })
     assert.equal(indexed.status(), 200, await indexed.text())
     await page.goto(`${new URL(page.url()).origin}/chat/new`)
     await page.getByLabel('Search in').selectOption('mills')

@@ -12,7 +12,10 @@ import { findSection, READER_EMAIL, signIn, startWatchedService } from './watche
 const chromium = findChromium()
 if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
-describe('the blog in a browser', { skip: chromium === null && SKIP_REASON, concurrency: false }, async () => {
+describe('the blog in a browser', {
+  skip: chromium === null && SKIP_REASON,
+  concurrency: false,
+}, async () => {
   if (chromium === null) return
   const { open, query, client } = await startWatchedService(chromium)
 
@@ -51,7 +54,11 @@ describe('the blog in a browser', { skip: chromium === null && SKIP_REASON, conc
     assert.equal((await readPost(id)).content, 'Another text')
     await page.getByRole('button', { name: 'Archive this post' }).click()
     await page.getByRole('button', { name: 'Publish again' }).waitFor()
-    await page.getByText('Archived', { exact: true }).locator('..').getByRole('button', { name: 'Undo' }).click()
+    await page
+      .getByText('Archived', { exact: true })
+      .locator('..')
+      .getByRole('button', { name: 'Undo' })
+      .click()
     await page.getByRole('button', { name: 'Archive this post' }).waitFor()
 
     const revisions = findSection(page, 'Revisions')
@@ -61,12 +68,23 @@ describe('the blog in a browser', { skip: chromium === null && SKIP_REASON, conc
     assert.deepEqual(await findViolations(page), [])
     await page.keyboard.press('Escape')
     await revisions.getByRole('button', { name: /^Restore/ }).click()
-    await until('the text is back', async () => (await readPost(id)).content === '# Mills\n\nThree **mills**.')
-    await page.getByText(/^Restored/).locator('..').getByRole('button', { name: 'Undo' }).click()
+    await until(
+      'the text is back',
+      async () => (await readPost(id)).content === '# Mills\n\nThree **mills**.',
+    )
+    await page
+      .getByText(/^Restored/)
+      .locator('..')
+      .getByRole('button', { name: 'Undo' })
+      .click()
     await until('the restore is undone', async () => (await readPost(id)).content === 'Another text')
     await page.getByText('Undone').waitFor()
 
-    await client.fetch(`/api/v1/blog/posts/${id}`, { method: 'PUT', headers: { 'content-type': 'application/json' }, body: '{"title":"Theirs"}' })
+    await client.fetch(`/api/v1/blog/posts/${id}`, {
+      method: 'PUT',
+      headers: { 'content-type': 'application/json' },
+      body: '{"title":"Theirs"}',
+    })
     await page.getByLabel('Title', { exact: true }).fill('Mine')
     await page.getByRole('button', { name: 'Save', exact: true }).click()
     await page.getByText('This post has changed elsewhere').waitFor()
@@ -112,7 +130,10 @@ describe('the blog in a browser', { skip: chromium === null && SKIP_REASON, conc
     await page.goto(new URL('/write?search=later', page.url()).href)
     const posts = findSection(page, 'Posts')
     await posts.getByRole('button', { name: 'Delete Later' }).click()
-    await until('it is gone', async () => (await query(`select from blog_post where title = 'Later'`)).length === 0)
+    await until(
+      'it is gone',
+      async () => (await query(`select from blog_post where title = 'Later'`)).length === 0,
+    )
   })
 
   test('a person adds, renames and deletes tags', async (t) => {
@@ -128,14 +149,24 @@ describe('the blog in a browser', { skip: chromium === null && SKIP_REASON, conc
     await tags.getByRole('button', { name: 'Delete Wheat' }).click()
     await page.getByRole('button', { name: 'Undo' }).click()
     await tags.getByRole('button', { name: 'Delete Wheat' }).click()
-    await until('the tag is gone', async () => (await query(`select from blog_tag where name = 'Wheat'`)).length === 0)
+    await until(
+      'the tag is gone',
+      async () => (await query(`select from blog_tag where name = 'Wheat'`)).length === 0,
+    )
   })
 
   test('a person imports posts, reads the report, and exports them', async (t) => {
     const page = await open(t, '/write/import')
     await signIn(page)
-    const given = JSON.stringify([{ title: 'One', slug: 'one', content: 'First' }, { title: 'Two', slug: 'two', content: 'Second' }])
-    const file = (text: string) => ({ name: 'posts.json', mimeType: 'application/json', buffer: Buffer.from(text) })
+    const given = JSON.stringify([
+      { title: 'One', slug: 'one', content: 'First' },
+      { title: 'Two', slug: 'two', content: 'Second' },
+    ])
+    const file = (text: string) => ({
+      name: 'posts.json',
+      mimeType: 'application/json',
+      buffer: Buffer.from(text),
+    })
     await page.getByLabel('File', { exact: true }).setInputFiles(file(given))
     await page.getByRole('button', { name: 'Import', exact: true }).click()
     await page.getByRole('heading', { name: '2 posts imported' }).waitFor()
@@ -158,7 +189,9 @@ describe('the blog in a browser', { skip: chromium === null && SKIP_REASON, conc
     const page = await open(t, '/write')
     await signIn(page, READER_EMAIL)
     await page.getByRole('heading', { name: 'Admins only' }).waitFor()
-    await query(`update account set role = 'moderator' where email = $1`, [READER_EMAIL])
+    const [reader] = await query('select id from account where email = $1', [READER_EMAIL])
+    const path = `/api/v1/auth/users/${String(reader!.id)}/role?role=moderator`
+    assert.equal((await client.fetch(path, { method: 'PATCH' })).status, 200)
     await page.reload()
     await findSection(page, 'Posts').waitFor()
   })
