@@ -183,6 +183,7 @@ create table ai_message (
   response_ms double precision,
   finish_reason text,
   reasoning text,
+  rag_sources jsonb,
   error_detail text,
   created_at timestamp with time zone not null default now(),
   settled_at timestamp with time zone,
@@ -2317,7 +2318,7 @@ AS $function$4cc756232a08b8491272299d9b632b77$function$;
 CREATE OR REPLACE FUNCTION public.ai_turn_settle(ended job)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$5467843777142cc02c82d467efffc897$function$;
+AS $function$01b8a452240e635e2a1f4fbc554df419$function$;
 
 CREATE OR REPLACE FUNCTION public.ai_turn_text(job_id uuid)
  RETURNS text

@@ -72,9 +72,9 @@ export const copyBranch = (
       returning id
     ), copied as (
       insert into ai_message (id, conversation_id, parent_id, role, status, content, document_ids, tool_calls, tool_results, provider,
-        model, response_ms, finish_reason, reasoning, error_detail, created_at, settled_at)
+        model, response_ms, finish_reason, reasoning, rag_sources, error_detail, created_at, settled_at)
       select own.new_id, conversation.id, parent.new_id, b.role, b.status, b.content, b.document_ids, b.tool_calls, b.tool_results,
-        b.provider, b.model, b.response_ms, b.finish_reason, b.reasoning, b.error_detail, b.created_at, b.settled_at
+        b.provider, b.model, b.response_ms, b.finish_reason, b.reasoning, b.rag_sources, b.error_detail, b.created_at, b.settled_at
       from branch b join renamed own on own.id = b.id left join renamed parent on parent.id = b.parent_id cross join conversation
       order by b.ordinal
     )

@@ -54,12 +54,17 @@ export const MESSAGE_ORDER = { 'm.ordinal': 'bigint' } as const
 
 /**
  * A conversation with a page of the messages of its active branch. Pages run from newest to oldest, but messages within a
- * page from oldest to newest.
+ * page from oldest to newest. The usage is that of all branches.
  */
 export const readConversation: ReadStatement<[id: string, ...page: PageValues]> = {
   name: 'ai_conversation',
   text: `select json_build_object('id', c.id, 'title', c.title, 'provider', c.provider, 'model', c.model,
     'created_at', iso(c.created_at), 'updated_at', iso(c.updated_at), 'message_count', c.message_count,
+    'pending_message_id', (select case last.status when 'pending' then last.id end from (
+      select m.id, m.status from ai_message m where m.conversation_id = c.id and m.is_active order by m.ordinal desc limit 1) last),
+    'usage', (select json_build_object('input_tokens', coalesce(sum(u.input_tokens), 0), 'output_tokens', coalesce(sum(u.output_tokens), 0),
+        'cost', case when count(*) = 0 then 0 else sum(u.cost) end, 'unpriced_answers', count(*) filter (where u.cost is null))
+      from ai_message m join ai_usage u on u.message_id = m.id where m.conversation_id = c.id),
     'messages', page.items::json, 'next', page.next,
     'metadata', json_build_object('user_id', c.user_id, 'last_response_time_ms', coalesce(c.last_response_ms, 0)))::text
   from ai_conversation c, ${buildPageSubquery({
@@ -73,7 +78,9 @@ export const readConversation: ReadStatement<[id: string, ...page: PageValues]> 
     isReversed: true,
     item: `json_build_object('id', m.id, 'role', m.role, 'content', m.content,
       'timestamp', iso(case m.role when 'user' then m.created_at else m.settled_at end), 'status', m.status,
-      'finish_reason', m.finish_reason, 'reasoning', m.reasoning, 'parent_id', m.parent_id, 'document_ids', m.document_ids,
+      'finish_reason', m.finish_reason, 'reasoning', m.reasoning, 'rag_sources', m.rag_sources, 'model', m.model, 'usage', (
+        select json_build_object('input_tokens', u.input_tokens, 'output_tokens', u.output_tokens, 'cost', u.cost)
+        from ai_usage u where u.message_id = m.id), 'parent_id', m.parent_id, 'document_ids', m.document_ids,
       'tool_calls', m.tool_calls, 'tool_results', m.tool_results, 'versions', case when m.parent_id is null
         then (select json_agg(v.id order by v.ordinal) from ai_message v where v.conversation_id = m.conversation_id and v.parent_id is null)
         else (select json_agg(v.id order by v.ordinal) from ai_message v where v.parent_id = m.parent_id) end)`,

@@ -97,6 +97,8 @@ create table ai_message (
   finish_reason text,
   -- Reasoning next to the answer; null if the model showed none. No later turn sends it.
   reasoning text,
+  -- The chunks of a collection that the model got, as [{rank, score, content, metadata}]; null without a collection.
+  rag_sources jsonb,
   error_detail text,
   created_at timestamptz not null default now(),
   settled_at timestamptz,

@@ -192,6 +192,7 @@ export const TurnState = z.object({
   response_time_ms: z.number().nullable(),
   finish_reason: z.string().nullable(),
   reasoning: z.string().nullable(),
+  rag_sources: z.array(z.unknown()).nullable(),
   error_detail: z.string().nullable(),
   settled_at: z.string().nullable(),
   /** Seq of the job's last event; null if the job is gone. */
@@ -204,7 +205,7 @@ export type TurnState = z.output<typeof TurnState>
 const TURN_STATE_QUERY = `select json_build_object('message_id', m.id, 'conversation_id', c.id, 'user_id', c.user_id,
     'owner_id', c.owner_id, 'job_id', m.job_id, 'status', m.status, 'content', m.content, 'tool_calls', m.tool_calls,
     'provider', m.provider, 'model', m.model, 'response_time_ms', m.response_ms, 'finish_reason', m.finish_reason,
-    'reasoning', m.reasoning, 'error_detail', m.error_detail, 'settled_at', iso(m.settled_at),
+    'reasoning', m.reasoning, 'rag_sources', m.rag_sources, 'error_detail', m.error_detail, 'settled_at', iso(m.settled_at),
     'seq', job.seq, 'ended', job.finished_at is not null)::text
   from ai_message m join ai_conversation c on c.id = m.conversation_id left join job on job.id = m.job_id`
 

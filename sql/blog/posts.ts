@@ -98,6 +98,12 @@ export const readPublishedPost: ReadStatement<[slug: string]> = {
     (select p.slug from blog_redirect r join blog_post p on p.id = r.post_id where r.slug = $1 and ${isPublic('p')}))`,
 }
 
+/** One post as JSON, whatever its status. */
+export const readPostById: ReadStatement<[id: number]> = {
+  name: 'blog_post_by_id',
+  text: `select ${POST_JSON.sql} from blog_post p where p.id = $1::bigint`,
+}
+
 export const TAG_ORDER = { 'lower(t.name)': 'text', 't.name': 'text' } as const
 
 /** Tags, ordered by name. */

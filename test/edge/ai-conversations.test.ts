@@ -108,8 +108,13 @@ describe('GET /ai/conversations/{id}', () => {
       provider: 'openai',
       model: 'gpt-4o-mini',
       message_count: 2,
+      pending_message_id: null,
+      usage: { input_tokens: 12, output_tokens: 5, cost: messages[1].usage.cost, unpriced_answers: 0 },
       next: null,
     })
+    assert.deepEqual([messages[0].usage, messages[0].model], [null, null])
+    assert.ok(messages[1].usage.cost > 0)
+    assert.equal(messages[1].model, 'gpt-4o-mini')
     assert.ok(Date.parse(updated_at) >= Date.parse(created_at))
     assert.deepEqual(
       messages.map(({ role, content, status }: Record<string, string>) => [role, content, status]),
@@ -121,6 +126,19 @@ describe('GET /ai/conversations/{id}', () => {
     assert.ok(messages.every(({ timestamp }: { timestamp: string }) => !Number.isNaN(Date.parse(timestamp))))
     assert.equal(metadata.user_id, 'reader')
     assert.ok(metadata.last_response_time_ms > 0)
+  })
+
+  test('names the answer that a turn is writing', async () => {
+    models.script = () => ({ pieces: ['Slow', ' answer'], firstMs: 300 })
+    const stream = await postStream(api, { message: 'Hello?', user_id: 'hasty' })
+    await stream.until('the turn began', (frames) => frames.length > 0)
+    const { data } = stream.frames[0]!
+    const read = () => api.get(`${AI}/conversations/${data.conversation_id}?user_id=hasty`)
+    assert.equal((await read()).json.pending_message_id, data.message_id)
+    await stream.waitForEnd()
+    models.script = () => ({})
+    const { json } = await read()
+    assert.deepEqual([json.pending_message_id, json.messages.at(-1).id], [null, data.message_id])
   })
 
   test('omits an empty answer and marks an interrupted one', async () => {

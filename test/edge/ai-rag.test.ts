@@ -45,6 +45,9 @@ describe('a chat with a collection', () => {
         sources.map(({ metadata }) => metadata.file_name),
         ['tides.md'],
       )
+      const path = `/api/v1/ai/conversations/${final.data.conversation_id}`
+      const { messages } = (await api.get(path)).json
+      assert.deepEqual([messages[0].rag_sources, messages[1].rag_sources], [null, sources])
     }
   })
 

@@ -76,6 +76,7 @@ test('answers and frames contain no white space between tokens', async () => {
     `/blog/posts?tag=${one.slug}`,
     `/blog/posts/${post.slug}`,
     '/blog/admin/posts',
+    `/blog/admin/posts/${post.id}`,
     '/blog/tags',
     '/blog/export?format=json',
     '/documents',

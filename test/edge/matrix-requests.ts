@@ -318,6 +318,7 @@ const blog: Record<string, MakeRequest> = {
   'GET /api/v1/blog/posts/:post #a draft': async (world) => ({
     params: { post: (await world.createPost('draft')).slug },
   }),
+  'GET /api/v1/blog/admin/posts/:post': post,
   'POST /api/v1/blog/posts': (world) => json({ title: world.createName() }),
   'PUT /api/v1/blog/posts/:post': combine(post, json({ title: 'Another' })),
   'POST /api/v1/blog/posts/:post/publish': post,

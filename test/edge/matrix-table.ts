@@ -109,6 +109,7 @@ GET    /api/v1/blog/feed.json                             200   200   200   200 
 GET    /api/v1/blog/sitemap.xml                           200   200   200   200   200
 GET    /api/v1/blog/preview/:token                       200   200   200   200   200
 GET    /api/v1/blog/admin/posts                           401   403   403   200   200
+GET    /api/v1/blog/admin/posts/:post                     401   403   403   200   200
 GET    /api/v1/blog/tags                                  200   200   200   200   200
 POST   /api/v1/blog/posts                                 401   403   403   201   201
 PUT    /api/v1/blog/posts/:post                           401   403   403   200   200

@@ -78,9 +78,13 @@ export function withQuery(path, values) {
   return params.size === 0 ? base : `${base}?${params}`
 }
 
+let isLeaving = false
+addEventListener('pagehide', () => (isLeaving = true))
+addEventListener('pageshow', () => (isLeaving = false))
+
 /** Sends a request. `json`, `form` (URL-encoded) or `body` is its body. @throws ApiError with the status 0. */
 export async function send(method, path, { json, form, body, headers = {}, signal } = {}) {
-  const init = { method, body: body ?? null, headers: { ...headers }, signal: signal ?? null }
+  const init = { method, body: body ?? null, headers: { ...headers }, signal: signal ?? null, keepalive: isLeaving }
   if (json !== undefined) {
     init.headers['content-type'] = 'application/json'
     init.body = JSON.stringify(json)

@@ -13,6 +13,8 @@ const SETTLE_MS = 400
 
 const byId = (id) => document.getElementById(id)
 const view = byId('view')
+// A page may set its title while it loads, before its heading is shown.
+const heading = h('h1', { id: 'title' })
 const page = pages.find(({ path }) => patternOf(path).test(location.pathname))
 const areaOf = (path) => path.split('/')[1]
 
@@ -41,7 +43,8 @@ function showConnection(state) {
   setText(link, text ?? '')
 }
 
-const isAllowed = (account) => (entry) => entry.for === undefined || account?.role === entry.for
+/** A page without `for` is for everybody; otherwise it names a role, or several. */
+const isAllowed = (account) => (entry) => entry.for === undefined || [entry.for].flat().includes(account?.role)
 
 /** Fills the navigation with the pages that the account may see. An area's link leads to its first such page. */
 function showNavigation(account) {
@@ -81,8 +84,7 @@ byId('menu').addEventListener('click', () => {
 /** Sets the title of the page, which is also its heading. */
 function setTitle(title) {
   document.title = title === 'Home' ? 'Millrace' : `${title} · Millrace`
-  const heading = byId('title')
-  if (heading !== null) setText(heading, title)
+  setText(heading, title)
 }
 
 onProofRequired(askForProof)
@@ -123,7 +125,6 @@ async function start() {
   showNavigation(account)
   showAccount(account)
   const tabs = makeTabs(account)
-  const heading = h('h1', { id: 'title' }, page.title)
   setTitle(page.title)
   if (!isAllowed(account)(page)) return view.replaceChildren(notice('Admins only', 'Ask an admin to open this page, or to make you one.', h('a', { class: 'button', href: '/' }, 'Home')))
   const [module] = await loading

@@ -139,6 +139,11 @@ export const FoundConversation = ConversationSummary.extend({
     .optional(),
 }).meta({ id: 'FoundConversation' })
 
+const Tokens = z.int().min(0)
+/** Cost in US dollars; null if no price is known. */
+const Cost = z.number().min(0).nullable()
+const MessageUsage = z.strictObject({ input_tokens: Tokens, output_tokens: Tokens, cost: Cost })
+
 export const Conversation = z
   .strictObject({
     id: z.uuid(),
@@ -148,6 +153,13 @@ export const Conversation = z
     created_at: Timestamp,
     updated_at: Timestamp,
     message_count: z.int(),
+    pending_message_id: z
+      .uuid()
+      .nullable()
+      .meta({ description: 'The answer that a turn is writing, whose stream can be joined; null if none' }),
+    usage: MessageUsage.extend({ unpriced_answers: z.int().min(0) }).meta({
+      description: 'Sums over all branches. Answers without a known price have no cost.',
+    }),
     messages: z.array(
       z.strictObject({
         id: z.uuid(),
@@ -160,6 +172,12 @@ export const Conversation = z
         /** Null for questions, and for answers that are not `complete`. */
         finish_reason: z.enum(FINISH_REASONS).nullable(),
         reasoning: z.string().nullable(),
+        /** The chunks that the model got; null without a collection. */
+        rag_sources: z.array(z.unknown()).nullable(),
+        /** Null for questions. */
+        model: z.string().nullable(),
+        /** Null for questions, and after `AI_USAGE_KEEP_DAYS`. */
+        usage: MessageUsage.nullable(),
         /** The message before; null for the first one. */
         parent_id: z.uuid().nullable(),
         document_ids: z.array(z.int()),

@@ -88,6 +88,7 @@ function streamStoredTurn(turn: TurnState, after: number | null): StreamSource {
       finish_reason: ChatResult.shape.finish_reason.catch('other').parse(turn.finish_reason),
       ...(turn.reasoning === null ? {} : { reasoning: turn.reasoning }),
       ...(turn.tool_calls === null ? {} : { tool_calls: turn.tool_calls }),
+      ...(turn.rag_sources === null ? {} : { rag_sources: turn.rag_sources }),
     }
     frames.push(buildFinalFrame(turn, STORED_FINAL_SEQ, result), buildCompleteFrame(turn, STORED_FINAL_SEQ))
   } else frames.push(buildErrorFrame(turn, STORED_FINAL_SEQ + 1, toStoredFailure(turn)))
@@ -192,6 +193,7 @@ export function buildExampleStream(): string {
     response_time_ms: null,
     finish_reason: null,
     reasoning: null,
+    rag_sources: null,
     error_detail: null,
     settled_at: null,
     seq: 5,

@@ -3,6 +3,7 @@ import {
   POST_ORDER,
   PUBLISHED_ORDER,
   PUBLISHED_TAGGED_ORDER,
+  readPostById,
   readPosts,
   readPostsByStatus,
   readPostsByTag,
@@ -16,7 +17,17 @@ import {
 import { POST_SEARCH_ORDER, searchPosts, searchPublishedPosts } from '../../../sql/blog/search.ts'
 import { buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
 import { type Answer, answerCompactJson, route } from '../../pipeline/route.ts'
-import { answerPost, PAGE_SIZES, Post, PostList, SlugParams, Status, TagList, TagSlug } from './shapes.ts'
+import {
+  answerPost,
+  PAGE_SIZES,
+  Post,
+  PostList,
+  PostParams,
+  SlugParams,
+  Status,
+  TagList,
+  TagSlug,
+} from './shapes.ts'
 
 const Search = z
   .string()
@@ -117,6 +128,17 @@ export const readRoutes = [
             : reader.text(readPostsByStatus, [status, ...values])
       return answerCompactJson((await text)!)
     },
+  }),
+
+  route({
+    method: 'get',
+    path: '/admin/posts/:post',
+    summary: 'Get a post, whatever its status',
+    auth: 'editor',
+    params: PostParams,
+    response: Post,
+    errors: ['post.missing'],
+    handle: async ({ params, edge }) => answerPost(await edge.reader.text(readPostById, [params.post])),
   }),
 
   route({

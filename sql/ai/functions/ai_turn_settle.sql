@@ -30,6 +30,7 @@ begin
 
   update ai_message set content = answer, settled_at = now(), response_ms = (ended.result ->> 'response_time_ms')::float8,
     finish_reason = ended.result ->> 'finish_reason', reasoning = ended.result ->> 'reasoning', tool_calls = ended.result -> 'tool_calls',
+    rag_sources = ended.result -> 'rag_sources',
     status = case ended.status when 'done' then 'complete' when 'cancelled' then 'stopped' else 'failed' end,
     error_detail = ended.error_detail, provider = coalesce(usage.provider, provider), model = coalesce(usage.model, model)
   where id = message and status = 'pending';

@@ -168,6 +168,7 @@ const blog: Record<string, RequestMaker> = {
     admin({ variant: 'drafts of a common tag', query: { tag: 'tag-1', status: 'draft' } }),
     admin({ variant: 'search, a common word of drafts', query: { search: word.common, status: 'draft' } }),
   ],
+  '/api/v1/blog/admin/posts/:post': byCallers(['admin'], { params: { post: 1 } }),
   '/api/v1/blog/tags': () => [
     nobody({ variant: 'the most' }),
     nobody({ variant: 'on a small page', query: { page_size: 10 } }),
