@@ -1,8 +1,9 @@
 // Panel with the events of a job, newest first.
 
-import { h, panel, table } from './dom.js'
-import { formatTimeMs } from './format.js'
-import { TONES } from './tables.js'
+import { h, panel } from '../parts/dom.js'
+import { formatTimeMs } from '../parts/format.js'
+import { TONES } from '../parts/jobs.js'
+import { table } from '../parts/table.js'
 
 const MAX_ROWS = 500
 
@@ -37,16 +38,11 @@ export function makeEvents() {
     const isChanged = data.label !== before.label || JSON.stringify(progressOf(data)) !== JSON.stringify(progressOf(before))
     return isChanged ? ['progress', '', data.label ?? ''] : [null]
   }
-  /** Replaces the rows with the stored events, unless the stream has already delivered later ones. */
+  /** Adds the events that are not yet shown. */
   const fill = (events) => {
-    if ((events.at(-1)?.seq ?? 0) < lastSeq) return
-    lastSeq = 0
-    lastStatus = null
-    body.replaceChildren()
     for (const { seq, kind, at, data } of events) add(seq, kind, at, data)
   }
-  return { node: panel('Events', {}, node, empty), add, fill }
+  return { node: panel('Events', {}, h('div', { class: 'scroll' }, node), empty), fill }
 }
 
-// Stream frames nest the progress, whereas stored events have flat fields.
-const progressOf = ({ progress, current, total }) => [progress?.current ?? current ?? null, progress?.total ?? total ?? null]
+const progressOf = ({ current, total }) => [current ?? null, total ?? null]

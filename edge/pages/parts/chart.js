@@ -146,13 +146,13 @@ export function heatMap({ title, format }) {
 }
 
 /**
- * Makes a timeline. Each item is a row `{ label, href, spans, note }` with `spans` of `{ from, to, kind, text }` in ms on a
- * shared scale; `kind` is a CSS class, such as `waited` or `ran`.
+ * Makes a timeline. Each item is a row `{ label, href, spans, note, more }` with `spans` of `{ from, to, kind, text }` in ms
+ * on a shared scale; `kind` is a CSS class, such as `waited` or `ran`. `more` are nodes below the row.
  */
 export function timeline(title, items) {
   const [from, to] = [Math.min(...items.flatMap(({ spans }) => spans.map((span) => span.from))), Math.max(...items.flatMap(({ spans }) => spans.map((span) => span.to)))]
   const scale = 1000 / Math.max(1, to - from)
-  const rowOf = ({ label, href, spans, note }) =>
+  const rowOf = ({ label, href, spans, note, more = [] }) =>
     h(
       'li',
       {},
@@ -162,6 +162,7 @@ export function timeline(title, items) {
         { class: 'span', viewBox: '0 0 1000 10', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
         ...spans.map((span) => svg('rect', { class: span.kind, x: ((span.from - from) * scale).toFixed(1), width: Math.max(2, (span.to - span.from) * scale).toFixed(1), height: 10 }, svg('title', {}, span.text ?? ''))),
       ),
+      ...more,
     )
   return h('ol', { class: 'timeline', 'aria-label': title }, ...items.map(rowOf))
 }
