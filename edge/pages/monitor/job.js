@@ -111,7 +111,7 @@ function makeCard({ job: { job_id } }, account) {
   const status = h('span', { class: 'chip status' })
   const label = h('p', { class: 'label' })
   const bar = progressBar()
-  const known = h('div', {})
+  const known = h('div', { class: 'job-facts' })
   const outcome = h('div', {})
   const actions = h('div', { class: 'actions' })
   const head = h('div', { class: 'line' }, status, label, h('span', { class: 'gap' }), actions)
@@ -119,8 +119,10 @@ function makeCard({ job: { job_id } }, account) {
   let [shown, shownFacts] = ['', '']
   const update = (details) => {
     const { job } = details
-    setText(status, job.status)
-    status.className = `chip status ${TONES[job.status]}`
+    // A batch waits for its jobs while they run.
+    const shownStatus = job.name === BATCH_TASK && job.status === 'waiting' ? 'running' : job.status
+    setText(status, shownStatus)
+    status.className = `chip status ${TONES[shownStatus]}`
     setText(label, job.label)
     bar.node.hidden = job.status !== 'running' && job.progress === null
     bar.update(job.status === 'done' ? { current: 1, total: 1 } : job.status === 'running' ? job.progress : (job.progress ?? { current: 0, total: 1 }))
