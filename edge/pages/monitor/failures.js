@@ -8,12 +8,14 @@ import { failure } from '../parts/states.js'
 import { bulkButton, jobsPath } from './bulk.js'
 
 const GAP_MS = 2000
-const MAX_SHOWN = 20
+const MAX_SHOWN = 50
+// Groups in the overview, which links to the others.
+const MAX_IN_OVERVIEW = 6
 const PERIODS = [[3600, 'hour'], [86_400, 'day'], [604_800, 'week']]
 
 /** Makes the panel of the last hour. Its `load` function refreshes it, at most every `GAP_MS`. */
 export function makeFailures() {
-  const groups = groupList('No jobs have failed in the last hour.', 'in the last hour')
+  const groups = groupList('No jobs have failed in the last hour.', 'in the last hour', MAX_IN_OVERVIEW)
   let [isReading, isOutdated] = [false, false]
   const load = async () => {
     if (isReading) {
@@ -33,7 +35,7 @@ export function makeFailures() {
       load()
     }, GAP_MS)
   }
-  const allLink = h('p', {}, h('a', { href: '/monitor/jobs?status=failed' }, 'All failed jobs'))
+  const allLink = h('p', {}, h('a', { href: '/monitor/jobs?view=failures' }, 'Failures by task'), ' · ', h('a', { href: '/monitor/jobs?status=failed' }, 'All failed jobs'))
   return { node: panel('Failed', {}, ...groups.nodes, allLink), load }
 }
 
@@ -41,7 +43,7 @@ export function makeFailures() {
 export function makeFailureGroups() {
   const select = h('select', {}, ...PERIODS.map(([value, text]) => h('option', { value }, text)))
   select.value = new URLSearchParams(location.search).get('seconds') ?? '86400'
-  const groups = groupList('No jobs have failed in this period.', 'in this period')
+  const groups = groupList('No jobs have failed in this period.', 'in this period', MAX_SHOWN)
   const body = h('div', { class: 'body' }, ...groups.nodes)
   const load = async () => {
     try {
@@ -60,20 +62,22 @@ export function makeFailureGroups() {
   return { node: panel('Failures by task', { tools: [period] }, h('p', { class: 'soft' }, 'Jobs that failed, by task and error code, most first.'), body), load }
 }
 
-function groupList(nothing, period) {
+function groupList(nothing, period, most) {
   const list = h('ul', { class: 'jobs' })
   const empty = h('p', { class: 'soft' }, nothing)
   const more = h('p', { class: 'soft', hidden: true })
   const capped = h('p', { class: 'soft', hidden: true }, 'Only the most recent failures are counted.')
   const show = ({ groups, total_is_exact }) => {
-    reconcile(list, groups.slice(0, MAX_SHOWN), ({ queue, task, code }) => `${queue} ${task} ${code}`, (group) => groupRow(group, period))
+    reconcile(list, groups.slice(0, most), ({ queue, task, code }) => `${queue} ${task} ${code}`, (group) => groupRow(group, period))
     empty.hidden = groups.length > 0
-    more.hidden = groups.length <= MAX_SHOWN
-    setText(more, `and ${formatCount(Math.max(0, groups.length - MAX_SHOWN))} more kinds of failure`)
+    more.hidden = groups.length <= most
+    setText(more, `and ${formatCount(Math.max(0, groups.length - most))} more kinds of failure`)
     capped.hidden = total_is_exact
   }
   return { nodes: [list, empty, more, capped], show }
 }
+
+const formatShort = (iso) => new Date(iso).toLocaleString('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })
 
 function groupRow({ task, queue, code }, period) {
   const [jobs, ended, detail] = [h('strong', { class: 'figure' }), h('span', { class: 'figure soft' }), h('span', { class: 'bad detail' })]
@@ -101,7 +105,8 @@ function groupRow({ task, queue, code }, period) {
     showAge(ended, group.last_at, ' ago')
     retry.hidden = group.retried === group.jobs
     expiry.hidden = retry.hidden
-    setText(expiry, `retry until ${formatDateTime(group.expires_at)}`)
+    setText(expiry, `retry until ${formatShort(group.expires_at)}`)
+    expiry.title = formatDateTime(group.expires_at)
     trend.draw([{ values: group.history, kind: 'area' }, { values: group.history, kind: 'line' }], `${formatCount(group.jobs)} failures ${period}`)
   }
   return { node, update }

@@ -24,6 +24,14 @@ function resolveColour(name) {
   return color || colour(name)
 }
 
+/** Formats a tick of the time axis: the time of day, or the date at midnight and of whole days. */
+function formatTick(seconds, step) {
+  const time = new Date(seconds * 1000)
+  const isMidnight = time.getHours() === 0 && time.getMinutes() === 0
+  if (step >= 86_400 || isMidnight) return time.toLocaleDateString('en-GB', { day: 'numeric', month: 'short' })
+  return time.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', second: step < 60 ? '2-digit' : undefined })
+}
+
 /**
  * Makes a chart of values over time. Options:
  * - `title`: its name; `format(value)`: the text of a value;
@@ -53,7 +61,7 @@ export function timeChart({ title, series, format, sync, height = 170, isStacked
         cursor: { sync: sync === undefined ? undefined : { key: sync }, drag: { x: false, y: false }, points: { size: 6 } },
         legend: { live: true },
         scales: { x: { time: true }, y: { range: (_, _low, high) => [0, high > 0 ? high * 1.08 : 1] } },
-        axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map((value) => format(value)) }],
+        axes: [{ ...axis, size: 30, values: (_, ticks, _axis, _space, step) => ticks.map((seconds) => formatTick(seconds, step)) }, { ...axis, size: 64, values: (_, ticks) => ticks.map((value) => format(value)) }],
         series: [{ label: 'Time', value: (_, seconds) => (seconds === null ? '–' : formatDateTime(seconds * 1000)) }, ...series.map(seriesOptions)],
         hooks: { draw: [drawMarks] },
       },

@@ -25,10 +25,15 @@ const SHORT = 10
  */
 export function list(options) {
   const { title, columns, key = (item) => item.id, pageSize = 50, bulk = [] } = options
-    const state = { items: [], next: null, total: null, sort: null, rows: new Map(), selected: new Set() }
+    const state = { items: [], next: null, total: null, sort: null, selected: new Set() }
   const filters = filterBar(options.filters ?? [], { name: options.name, onChange: () => load() })
   state.sort = filters.sort() ?? options.sort ?? null
-  const chooser = columnChooser(options.name, columns, () => redraw())
+  // Rows of unchanged items stay, with their focus and selection.
+  let made = new WeakMap()
+  const chooser = columnChooser(options.name, columns, () => {
+    made = new WeakMap()
+    redraw()
+  })
   const shownColumns = () => columns.filter((column) => chooser.isShown(column))
 
   const head = h('tr', { role: 'row' })
@@ -83,7 +88,7 @@ export function list(options) {
   const redraw = () => {
     const isEmpty = state.items.length === 0
     drawHead()
-    body.replaceChildren(...state.items.map(makeRow))
+    keepPlace(body, state.items.map((item) => String(key(item))), () => body.replaceChildren(...state.items.map((item) => made.get(item) ?? makeRow(item))))
     const text = filters.isActive() ? 'Nothing matches these filters.' : (options.empty ?? `No ${title.toLowerCase()} yet.`)
     const clear = filters.isActive() ? [h('button', { class: 'plain', type: 'button', onclick: () => filters.clear() }, 'Clear filters')] : (options.emptyMore?.() ?? [])
     content.replaceChildren(isEmpty ? emptyNotice(text, ...clear) : h('div', { class: 'scroll', role: 'group', 'aria-label': title }, table))
@@ -111,8 +116,8 @@ export function list(options) {
     const cells = shownColumns().map((column) => cell([column.name, column.kind ?? ''], column.show(item, api)))
     const select = bulk.length === 0 ? [] : [h('td', { role: 'cell', class: 'select' }, selection.box(item, options.nameOf?.(item) ?? key(item)))]
     const act = options.actions === undefined ? [] : [h('td', { role: 'cell', class: 'act' }, h('span', { class: 'actions' }, ...[options.actions(item, api)].flat().filter(Boolean)))]
-    const row = h('tr', { role: 'row' }, ...select, ...cells, ...act)
-    state.rows.set(key(item), row)
+    const row = h('tr', { role: 'row', 'data-item': key(item) }, ...select, ...cells, ...act)
+    made.set(item, row)
     return row
   }
   const change = (update) => {
@@ -126,13 +131,35 @@ export function list(options) {
     filter: () => filters.query(),
     remove: (item) => change(() => (state.items = state.items.filter((other) => key(other) !== key(item)))),
     insert: (item) => change(() => state.items.unshift(item)),
-    replace: (item) => change(() => (state.items = state.items.map((other) => (key(other) === key(item) ? item : other)))),
+    replace: (item) =>
+      change(() => {
+        made.delete(item)
+        state.items = state.items.map((other) => (key(other) === key(item) ? item : other))
+      }),
   }
   const tools = [...(options.buttons?.(api) ?? []), order, chooser.node].filter(Boolean)
   const note = options.note ? h('p', { class: 'soft' }, options.note) : null
   const node = panel(title, { class: 'panel list', tools }, note, filters.node, selection.node, content, h('div', { class: 'actions' }, count, more))
   return { node, load, ...api }
 }
+
+/**
+ * Redraws rows and keeps the focus in the row of the same item. If that item is gone, the focus goes to the next row,
+ * where a key press triggers no action by mistake.
+ */
+function keepPlace(body, keys, draw) {
+  const focused = document.activeElement
+  const row = body.contains(focused) ? focused.closest('tr') : null
+  const place = row === null ? null : { key: row.dataset.item, at: [...body.children].indexOf(row), control: controlsOf(row).indexOf(focused) }
+  draw()
+  if (place === null || body.contains(document.activeElement) || body.childElementCount === 0) return
+  const same = keys.indexOf(place.key)
+  const now = body.children[same === -1 ? Math.min(place.at, body.childElementCount - 1) : same]
+  const controls = controlsOf(now)
+  focusNode(same === -1 ? now : (controls[place.control] ?? controls.at(-1) ?? now), { preventScroll: true })
+}
+
+const controlsOf = (row) => [...row.querySelectorAll('button, a[href], input, select')]
 
 /** Lets the keyboard scroll a table that is wider than its panel. */
 function makeScrollable(box) {
