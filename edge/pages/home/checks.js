@@ -17,7 +17,11 @@ const MAX_CLOCK_OFFSET_SECONDS = 5
 const MAX_GROUPS = 3
 
 const plural = (n, one, many = `${one}s`) => `${formatCount(n)} ${n === 1 ? one : many}`
-const ageOf = (iso) => formatElapsed(now() - Date.parse(iso))
+// Without seconds, because a new text redraws the list.
+const ageOf = (iso) => {
+  const minutes = Math.max(1, Math.floor((now() - Date.parse(iso)) / 60_000))
+  return minutes < 60 ? `${minutes} min` : formatElapsed(minutes * 60_000)
+}
 
 /** The checks of an account. Others' work is only for admins. */
 export const checksFor = (account) => (account.role === 'admin' ? [readiness, workersAndQueues, pausedQueues, failures, webhooks, channels, secondFactor, quotas, ownAccount] : [failures, webhooks, quotas, ownAccount])

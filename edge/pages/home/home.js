@@ -1,6 +1,6 @@
 // Home page: whether all is well and, if not, what to do.
 
-import { announce, h } from '../parts/dom.js'
+import { announce, h, keepFocus } from '../parts/dom.js'
 import { makeSignIn } from '../parts/sign-in.js'
 import { failure, skeleton } from '../parts/states.js'
 import { checksFor } from './checks.js'
@@ -8,8 +8,11 @@ import { ownJobs, serviceFigures } from './figures.js'
 
 const REFRESH_MS = 15_000
 
-export function page({ account }) {
-  if (account === null) return [introduction()]
+export function page({ account, setTitle }) {
+  if (account === null) {
+    setTitle('Welcome')
+    return [introduction()]
+  }
   const findings = makeFindings(account)
   const figures = account.role === 'admin' ? serviceFigures() : ownJobs()
   const refresh = () => {
@@ -26,6 +29,9 @@ export function page({ account }) {
 /** Makes the text for visitors beside the form that signs them in. */
 function introduction() {
   const { node } = makeSignIn(() => location.reload())
+  // The page has a heading of its own.
+  const title = node.querySelector('h1')
+  title?.replaceWith(h('h2', {}, ...title.childNodes))
   const text = h(
     'div',
     {},
@@ -55,9 +61,11 @@ function makeFindings(account) {
     // An unchanged list keeps its focus and its busy buttons.
     const key = JSON.stringify(found.map(({ button, ...rest }) => rest))
     if (key === shown) return
-    if (shown !== null) announce('The state has changed')
+    const before = shown === null ? null : body.firstElementChild.textContent
     shown = key
-    body.replaceChildren(...show(found, account))
+    keepFocus(body, () => body.replaceChildren(...show(found, account)))
+    const verdict = body.firstElementChild.textContent
+    if (before !== null && before !== verdict) announce(verdict)
   }
   return { node, load }
 }

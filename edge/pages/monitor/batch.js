@@ -26,7 +26,7 @@ export function makeBatch(id) {
   const path = `/api/v1/batches/${encodeURIComponent(id)}`
   const [summary, tools] = [h('div', {}), h('div', { class: 'actions' })]
   const graph = h('div', { class: 'body' }, skeleton(6))
-  const lines = h('div', {})
+  const lines = h('div', { class: 'lines-of-jobs' })
   const node = h('div', { class: 'parts' }, panel('Jobs of the batch', { tools: [tools] }, summary, graph), panel('Timeline', {}, lines))
   const state = { jobs: new Map(), isLarge: false, drawn: null, timer: null, toolsKey: '' }
 

@@ -13,6 +13,8 @@ const WINDOWS = { '10m': '10 min', '1h': '1 hour', '24h': '24 hours', '7d': '7 d
 const READ_MS = { '10m': 10_000, '1h': 30_000, '24h': 120_000, '7d': 300_000 }
 // Number of queues with a line of their own. All others add up to one.
 const MAX_LINES = 5
+// Lengths of spans, by window.
+const SPANS = { '10m': '10 s', '1h': 'minute', '24h': '20 min', '7d': '2 h' }
 const SYNC = 'queues'
 const OTHERS = 'all others'
 
@@ -47,7 +49,7 @@ export function page() {
     // The queues of a chart are fixed, so other queues need other charts.
     if (parts === null || key !== state.shown) {
       state.shown = key
-      parts = makeCharts(lines, state, formatDuration(data.span_seconds * 1000))
+      parts = makeCharts(lines, state, SPANS[data.window])
       content.replaceChildren(...parts.nodes)
     }
     parts.update(data, lines)

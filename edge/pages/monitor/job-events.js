@@ -15,6 +15,7 @@ export function makeEvents() {
     ['Details', 'wide'],
   ])
   const empty = h('p', { class: 'soft' }, 'No events yet.')
+  const content = h('div', { class: 'scroll', hidden: true }, node)
   let lastSeq = 0
   let lastStatus = null
   const add = (seq, kind, at, data) => {
@@ -23,6 +24,7 @@ export function makeEvents() {
     const [text, tone, details] = kind === 'status' ? statusCells(data) : [kind, '', JSON.stringify(data)]
     if (text === null) return
     empty.hidden = true
+    content.hidden = false
     body.prepend(row(String(seq), formatTimeMs(at), h('span', { class: `chip ${tone}` }, text), details))
     if (body.childElementCount > MAX_ROWS) body.lastElementChild.remove()
   }
@@ -42,7 +44,7 @@ export function makeEvents() {
   const fill = (events) => {
     for (const { seq, kind, at, data } of events) add(seq, kind, at, data)
   }
-  return { node: panel('Events', {}, h('div', { class: 'scroll' }, node), empty), fill }
+  return { node: panel('Events', {}, content, empty), fill }
 }
 
 const progressOf = ({ current, total }) => [current ?? null, total ?? null]

@@ -42,7 +42,7 @@ function nameCell({ name, description, account_id, organization_id, paused_at },
     'span',
     { class: 'stack' },
     h('span', { class: 'chips' }, h('a', { class: 'job', href: jobsPath({ queue: name }) }, name), paused_at === null ? null : chip('paused', 'warn')),
-    description ? h('span', { class: 'soft' }, description) : null,
+    description ? h('span', { class: 'soft clamp', title: description }, description) : null,
     owner === null ? null : h('span', { class: 'soft' }, owner),
   )
 }
