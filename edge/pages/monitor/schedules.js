@@ -28,6 +28,7 @@ export function page({ account, showConnection }) {
     path: PATH,
     note: 'A schedule adds a job of a task at each of its times.',
     empty: 'You have no schedules.',
+    onRead: () => showConnection('live'),
     emptyMore: () => [button('New schedule', () => add(schedules, account))],
     columns: [
       { name: 'Name', kind: 'name', show: (item) => nameCell(item, account, isAdmin) },

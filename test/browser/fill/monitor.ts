@@ -1,6 +1,6 @@
 import { uuidv7 } from '../../../sql/ids.ts'
-import { HISTOGRAM_BOUNDS, WINDOWS } from '../../../sql/jobs/tallies.ts'
 import { BATCH_TASK } from '../../../sql/jobs/batches.ts'
+import { HISTOGRAM_BOUNDS, WINDOWS } from '../../../sql/jobs/tallies.ts'
 import type { Fill } from './fill.ts'
 
 const TASKS = `array['documents.extract', 'comms.send', 'ai.chat', 'webhooks.deliver', 'system.noop', 'system.io_simulation_task',
@@ -64,7 +64,8 @@ async function fillBatch(query: Query, accountId: number): Promise<string> {
   const parentsOf = (i: number): string[] =>
     i < 60 ? [] : [0, 7, 19].map((shift) => ids[(Math.floor(i / 60) - 1) * 60 + ((i + shift) % 60)]!)
   const jobs = ids.map((id, i) => {
-    const status = i < 120 ? 'done' : i < 150 ? 'failed' : i < 200 ? 'done' : i < 240 ? 'cancelled' : 'waiting'
+    const status =
+      i < 120 ? 'done' : i < 150 ? 'failed' : i < 200 ? 'done' : i < 240 ? 'cancelled' : 'waiting'
     return { id, i, status, after: i < 60 ? null : parentsOf(i) }
   })
   await query(
