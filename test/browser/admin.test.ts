@@ -38,7 +38,7 @@ describe('admin pages', { skip: chromium === null && SKIP_REASON, concurrency: f
     const cost = findSection(page, 'Model costs')
     await cost.getByRole('row', { name: 'gpt-4o-mini openai 2 2,000 $1.00' }).waitFor()
     await cost.getByRole('img', { name: 'Model costs by day, $1.00 in total' }).waitFor()
-    await findSection(page, 'Messages').getByRole('row', { name: 'Text messages 7', exact: true }).waitFor()
+    await findSection(page, 'Messages').getByRole('row', { name: 'Text messages 0 7' }).waitFor()
     const tables = findSection(page, 'Tables')
     await tables
       .locator('summary')
@@ -94,7 +94,7 @@ describe('admin pages', { skip: chromium === null && SKIP_REASON, concurrency: f
     await row.getByRole('button', { name: /^Retry/ }).click()
     await page.getByText('Retrying documents.extract').waitFor()
     await page.reload()
-    await row.getByRole('link', { name: /^Retry of documents.extract/ }).click()
+    await row.getByRole('link', { name: /^Retried: documents.extract/ }).click()
     await page.getByRole('heading', { name: 'documents.extract' }).waitFor()
     await findSection(page, 'Job').locator('.status').getByText('done').waitFor()
     const before = findSection(page, 'Retries').getByRole('link')

@@ -84,7 +84,7 @@ describe('jobs in a browser', { skip: chromium === null && SKIP_REASON, concurre
     await findSection(page, 'Job').locator('.status').getByText('done').waitFor()
     await findSection(page, 'Attempts').getByText('Attempt 1').waitFor()
     await findSection(page, 'Job')
-      .getByRole('button', { name: 'Run system.io_simulation_task again' })
+      .getByRole('button', { name: 'Run again: system.io_simulation_task' })
       .click()
     await dialog.getByText('Length of each wait').waitFor()
     assert.match(await dialog.getByLabel('Arguments').inputValue(), /"duration_ms": 5/)
@@ -97,7 +97,7 @@ describe('jobs in a browser', { skip: chromium === null && SKIP_REASON, concurre
     })
 
     await page.goto(`${base}/monitor/jobs`)
-    await jobs.getByLabel('State').selectOption('done')
+    await jobs.getByRole('combobox', { name: /^State/ }).selectOption('done')
     await jobs.getByLabel('Task').fill('system.io_simulation_task')
     await until('the address has the filters', () => page.url().includes('task=system.io'))
     await jobs.locator('summary', { hasText: 'Columns' }).click()
@@ -122,34 +122,31 @@ describe('jobs in a browser', { skip: chromium === null && SKIP_REASON, concurre
   })
 
   test('a batch shows its jobs as a graph with live states, and retries what failed', async (t) => {
-    const io = (after: number[], ms: number) => ({
-      task_name: 'io_simulation_task',
-      after,
-      args: { operations: 1, duration_ms: ms },
-    })
     const jobs = [
       { task_name: 'noop' },
-      io([0], 1500),
+      { task_name: 'io_simulation_task', queue_type: 'load_test', after: [0] },
       { task_name: 'failure_testing_task', after: [0], args: { probability: 1 } },
       { task_name: 'noop', after: [1, 2] },
     ]
+    await client.post('/api/v1/queues/load_test/pause')
     const id = await addBatch({ name: 'Four jobs', jobs })
     const page = await open(t, `/monitor/jobs/${id}`)
     await signIn(page)
     await page.getByRole('heading', { name: 'Four jobs' }).waitFor()
     const graph = page.getByRole('group', { name: 'Graph of jobs' })
-    await graph.getByRole('link', { name: /^system.io_simulation_task \w+: running$/ }).waitFor()
+    await graph.getByRole('link', { name: /^load_test.io_simulation_task \w+: queued$/ }).waitFor()
     await graph.getByRole('link', { name: /^system.failure_testing_task \w+: failed$/ }).waitFor()
     await graph.getByRole('link', { name: /^system.noop \w+: cancelled$/ }).waitFor()
-    await graph.getByRole('link', { name: /^system.io_simulation_task \w+: done$/ }).waitFor()
+    await client.post('/api/v1/queues/load_test/resume')
+    await graph.getByRole('link', { name: /^load_test.io_simulation_task \w+: done$/ }).waitFor()
     assert.equal(await graph.locator('path').count(), 4)
     await findSection(page, 'Timeline')
-      .getByText(/^system.io_simulation_task/)
+      .getByText(/^load_test.io_simulation_task/)
       .waitFor()
     const batch = findSection(page, 'Jobs of the batch')
     await batch.getByText('4 of 4 jobs have ended.').waitFor()
     await checkLayout(page, 'batch')
-    await batch.getByRole('button', { name: 'Retry the failed jobs of Four jobs' }).click()
+    await batch.getByRole('button', { name: 'Retry what failed in Four jobs' }).click()
     await page.waitForURL((url) => url.pathname !== `/monitor/jobs/${id}`)
     await page.getByText('2 of 2 jobs have ended.').waitFor()
 
@@ -228,7 +225,7 @@ describe('jobs in a browser', { skip: chromium === null && SKIP_REASON, concurre
     await findSection(page, 'Job').locator('.status').getByText('running').waitFor()
     await page.goto(`${base}/monitor/worker-queues`)
     await row.getByText('1 connected').waitFor()
-    await row.getByRole('link', { name: '1 running' }).waitFor()
+    await row.getByRole('link', { name: '1 running jobs of images' }).waitFor()
     await checkLayout(page, 'worker queues')
     await row.getByRole('button', { name: 'Delete images' }).click()
     await page.getByRole('dialog').getByText('Its 1 unfinished job is cancelled').waitFor()

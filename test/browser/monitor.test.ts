@@ -291,7 +291,7 @@ describe('the monitor in a browser', {
     await waitForFocus(
       'Retried',
       findSection(page, 'Jobs')
-        .getByRole('link', { name: /^Retry of system.noop/ })
+        .getByRole('link', { name: /^Retried: system.noop/ })
         .first(),
     )
   })

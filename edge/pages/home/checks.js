@@ -125,8 +125,9 @@ async function quotas() {
   })
 }
 
-function ownAccount({ id, is_verified, deletion_at, email }) {
+async function ownAccount({ id }) {
   if (id === 0) return []
+  const { is_verified, deletion_at, email } = await call('GET', '/api/v1/auth/me')
   const found = []
   if (deletion_at !== null) found.push({ tone: 'bad', text: `Your account will be deleted on ${formatDateTime(deletion_at)}`, detail: 'You can still keep it.', href: '/account/data', action: 'Keep the account' })
   if (!is_verified) found.push({ tone: 'warn', text: 'Your email address is not verified', detail: email, href: '/account', action: 'Verify it' })

@@ -131,7 +131,7 @@ function buttonsOf({ status, counts, name, batch_id }, path, refresh) {
     refresh()
     return 'Cancelling the batch'
   }, true)
-  const retry = actionButton('Retry what failed', 'Retrying…', `Retry the failed jobs of ${subject}`, async () => {
+  const retry = actionButton('Retry what failed', 'Retrying…', `Retry what failed in ${subject}`, async () => {
     const again = await call('POST', `${path}/retry`)
     location.assign(jobPath(again.batch_id))
     return null

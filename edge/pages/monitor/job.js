@@ -195,7 +195,7 @@ function actionsOf({ job, chain, payload }, account) {
   if (!FINAL_STATUSES.has(status)) return [cancelButton(job_id, name)]
   const again = h('span', {})
   if (payload !== null)
-    findRunnable(job).then((found) => found && again.replaceChildren(button('Run again…', () => openNewJob(account, { ...found, args: payload }, 'Run again'), { label: `Run ${name} again` })), () => {})
+    findRunnable(job).then((found) => found && again.replaceChildren(button('Run again', () => openNewJob(account, { ...found, args: payload }, 'Run again'), { label: `Run again: ${name}` })), () => {})
   const isRetryable = status === 'failed' && chain.retried_by.length === 0
   return [isRetryable && retryButton(job_id, name, (retry) => location.assign(jobPath(retry.job_id))), again].filter(Boolean)
 }

@@ -82,7 +82,7 @@ const columnsFor = (isAdmin) => [
   { name: 'Wait time', kind: 'number', show: ({ due_at, created_at, started_at }) => durationBetween(due_at ?? created_at, started_at) },
   { name: 'Run time', kind: 'number', show: ({ started_at, finished_at }) => durationBetween(started_at, finished_at) },
   ...(isAdmin ? [{ name: 'Owner', kind: 'owner', show: ({ owner_email }) => owner_email }] : []),
-  { name: 'Label or error', kind: 'wide', show: ({ label, error }) => (error === null ? label : h('span', { class: 'bad' }, `${error.code}: ${error.detail}`)) },
+  { name: 'Label or error', kind: 'wide', show: ({ label, error }) => (error === null ? clamped(label) : clamped([error.code, error.detail].filter(Boolean).join(': '), 'bad')) },
   { name: 'Attempts', kind: 'number', isHidden: true, show: ({ attempts }) => formatCount(attempts) },
   { name: 'Finished', kind: 'number', isHidden: true, show: ({ finished_at }) => finished_at && formatDateTime(finished_at) },
   { name: 'Kept until', kind: 'number', isHidden: true, show: ({ expires_at }) => expires_at && formatDateTime(expires_at) },
@@ -90,6 +90,9 @@ const columnsFor = (isAdmin) => [
   { name: 'Key', isHidden: true, show: ({ key }) => key && h('code', { class: 'bound' }, key) },
   { name: 'Request', isHidden: true, show: ({ request_id }) => request_id && h('code', { class: 'bound' }, request_id) },
 ]
+
+/** Makes a text of at most two lines, with the whole text in its title. */
+const clamped = (text, tone = '') => (text === '' ? null : h('span', { class: `clamp ${tone}`, title: text }, text))
 
 /** Formats a time of today as a time, and another with its date. */
 function formatShort(iso) {
@@ -103,7 +106,7 @@ const durationBetween = (from, to) => (from === null || to === null ? null : for
 function actionOf(job, jobs) {
   if (job.status === 'failed' && job.retried_by === null) return retryButton(job.job_id, job.name, (again) => jobs.replace({ ...job, retried_by: again.job_id }))
   if (!FINAL_STATUSES.has(job.status)) return cancelButton(job.job_id, job.name)
-  return job.retried_by === null ? null : h('a', { href: jobPath(job.retried_by), 'aria-label': `Retry of ${job.name} ${shortId(job.job_id)}` }, 'Retried')
+  return job.retried_by === null ? null : h('a', { href: jobPath(job.retried_by), 'aria-label': `Retried: ${job.name} ${shortId(job.job_id)}` }, 'Retried')
 }
 
 /** Makes the menu of actions on all jobs that match the filters. */

@@ -9,6 +9,9 @@ import { makeFailures } from './failures.js'
 import { makeQueues } from './queues.js'
 import { queuedRow, runningRow, waitingRow, workerRow } from './rows.js'
 
+// Longer lists are on the page of jobs.
+const MAX_SHOWN = 20
+
 export function page({ showConnection }) {
   const figures = tiles([
     ['Queued', 'jobs'],
@@ -64,15 +67,18 @@ export function page({ showConnection }) {
 /** Makes a list of jobs, with a note if it is empty or cannot show all. `total` sets the number of all jobs. */
 function makeList(title, nothing, row) {
   const list = h('ul', { class: 'jobs' })
+  const link = h('a', { href: `/monitor/jobs?status=${title.toLowerCase()}` }, 'Show all')
+  const rest = h('span', {})
   const empty = h('p', { class: 'soft' }, nothing)
-  const more = h('p', { class: 'soft', hidden: true })
+  const more = h('p', { class: 'soft', hidden: true }, rest, link)
   let [shown, all] = [0, 0]
   const note = () => {
     empty.hidden = shown > 0
     more.hidden = shown === 0 || all <= shown
-    setText(more, `and ${formatCount(Math.max(0, all - shown))} more`)
+    setText(rest, `and ${formatCount(Math.max(0, all - shown))} more. `)
   }
-  const show = (items) => {
+  const show = (given) => {
+    const items = given.slice(0, MAX_SHOWN)
     reconcile(list, items, ({ job_id }) => job_id, row)
     shown = items.length
     note()

@@ -24,7 +24,9 @@ export function page({ account }) {
       empty: 'You have no worker queues.',
       columns: [
         { name: 'Queue', kind: 'name', show: (queue) => nameCell(queue, account, isAdmin) },
-        { name: 'Jobs', show: ({ name, queued, running, waiting }) => h('span', { class: 'counts' }, ...[['queued', queued], ['running', running], ['waiting', waiting]].map(([state, n]) => countLink(name, state, n))) },
+        { name: 'Queued', kind: 'number', isFixed: true, show: ({ name, queued }) => countLink(name, 'queued', queued) },
+        { name: 'Running', kind: 'number', isFixed: true, show: ({ name, running }) => countLink(name, 'running', running) },
+        { name: 'Waiting', kind: 'number', isFixed: true, show: ({ name, waiting }) => countLink(name, 'waiting', waiting) },
         { name: 'Workers', show: workersCell },
         { name: 'Tasks', kind: 'wide', show: ({ tasks, open }) => h('span', { class: 'chips tasks' }, ...tasks.slice(0, 4).map(({ name }) => chip(name)), tasks.length > 4 ? chip(`and ${formatCount(tasks.length - 4)} more`) : null, open ? chip('any task') : null) },
         { name: 'Changed', kind: 'number', isHidden: true, show: ({ updated_at }) => formatDateTime(updated_at) },
@@ -48,11 +50,11 @@ function nameCell({ name, description, account_id, organization_id, paused_at },
 }
 
 const countLink = (queue, state, n) =>
-  n === 0 ? h('span', { class: 'zero' }, `0 ${state}`) : h('a', { href: jobsPath({ queue, status: state }) }, `${formatCount(n)} ${state}`)
+  n === 0 ? h('span', { class: 'zero' }, '0') : h('a', { href: jobsPath({ queue, status: state }), 'aria-label': `${formatCount(n)} ${state} jobs of ${queue}` }, formatCount(n))
 
 function workersCell({ endpoint, workers }) {
   if (endpoint !== null) return h('span', {}, 'Endpoint ', h('code', {}, endpoint.url), h('span', { class: 'soft' }, `, ${formatCount(endpoint.concurrency)} at a time`))
-  return workers === 0 ? h('span', { class: 'soft' }, 'none connected') : `${formatCount(workers)} connected`
+  return workers === 0 ? h('span', { class: 'soft' }, 'none') : `${formatCount(workers)} connected`
 }
 
 function actionsOf(queue, queues, isAdmin) {
@@ -86,7 +88,7 @@ const deleteButton = (queue, queues) =>
 
 const settings = {
   name: { help: 'Lower-case letters, digits, - and _. Unique in the whole service.', placeholder: 'images' },
-  open: { label: 'Accept jobs of undeclared tasks' },
+  open: { label: 'Accept jobs of undeclared tasks', help: '' },
   endpoint: { label: 'Endpoint that receives the jobs (leave empty if workers claim them)' },
 }
 

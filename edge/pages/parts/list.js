@@ -150,15 +150,16 @@ export function list(options) {
 function keepPlace(body, keys, draw) {
   const focused = document.activeElement
   const row = body.contains(focused) ? focused.closest('tr') : null
-  const place = row === null ? null : { key: row.dataset.item, at: [...body.children].indexOf(row), control: controlsOf(row).indexOf(focused) }
+  const place = row === null ? null : { key: row.dataset.item, at: [...body.children].indexOf(row), name: nameOf(focused), fromEnd: controlsOf(row).indexOf(focused) - controlsOf(row).length }
   draw()
   if (place === null || body.contains(document.activeElement) || body.childElementCount === 0) return
   const same = keys.indexOf(place.key)
   const now = body.children[same === -1 ? Math.min(place.at, body.childElementCount - 1) : same]
   const controls = controlsOf(now)
-  focusNode(same === -1 ? now : (controls[place.control] ?? controls.at(-1) ?? now), { preventScroll: true })
+  focusNode(same === -1 ? now : (controls.find((control) => nameOf(control) === place.name) ?? controls.at(place.fromEnd) ?? controls.at(-1) ?? now), { preventScroll: true })
 }
 
+const nameOf = (control) => control.getAttribute('aria-label') ?? control.textContent
 const controlsOf = (row) => [...row.querySelectorAll('button, a[href], input, select')]
 
 /** Lets the keyboard scroll a table that is wider than its panel. */
