@@ -11,10 +11,10 @@ import { list } from '../parts/list.js'
 const settings = {
   args: { type: 'json', label: 'JSON Schema of the arguments', help: 'Jobs whose arguments do not match are rejected.', rows: 5 },
   result: { type: 'json', label: 'JSON Schema of the result', rows: 4 },
-  max_tries: { label: 'Most tries' },
-  timeout_seconds: { label: 'Time limit of an attempt in seconds' },
-  stall_seconds: { label: 'Time limit between two reports of progress in seconds' },
-  limit: { label: 'Most jobs that run at a time' },
+  max_tries: { label: 'Most tries', help: '' },
+  timeout_seconds: { label: 'Time limit of an attempt in seconds', help: '3600 if empty.' },
+  stall_seconds: { label: 'Time limit between two reports of progress in seconds', help: '' },
+  limit: { label: 'Most jobs that run at a time', help: '' },
   secrets: { label: 'Paths of secrets', help: 'Such as smtp.password. Pages show them as ***.' },
 }
 const FIELDS = ['args', 'max_tries', 'timeout_seconds', 'limit', 'secrets']

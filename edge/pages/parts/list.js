@@ -39,6 +39,7 @@ export function list(options) {
   const head = h('tr', { role: 'row' })
   const body = h('tbody', { role: 'rowgroup' })
   const table = h('table', { role: 'table' }, h('caption', { class: 'hidden' }, title), h('thead', { role: 'rowgroup' }, head), body)
+  const scroller = h('div', { class: 'scroll', role: 'group', 'aria-label': title }, table)
   const count = h('p', { class: 'soft count', role: 'status' })
   const more = h('button', { class: 'plain', type: 'button', hidden: true, onclick: () => readMore() }, 'More')
   const content = h('div', { class: 'body' }, skeleton(5))
@@ -91,7 +92,9 @@ export function list(options) {
     keepPlace(body, state.items.map((item) => String(key(item))), () => body.replaceChildren(...state.items.map((item) => made.get(item) ?? makeRow(item))))
     const text = filters.isActive() ? 'Nothing matches these filters.' : (options.empty ?? `No ${title.toLowerCase()} yet.`)
     const clear = filters.isActive() ? [h('button', { class: 'plain', type: 'button', onclick: () => filters.clear() }, 'Clear filters')] : (options.emptyMore?.() ?? [])
-    content.replaceChildren(isEmpty ? emptyNotice(text, ...clear) : h('div', { class: 'scroll', role: 'group', 'aria-label': title }, table))
+    // Moving the table would lose the focus.
+    if (isEmpty) content.replaceChildren(emptyNotice(text, ...clear))
+    else if (content.firstElementChild !== scroller) content.replaceChildren(scroller)
     makeScrollable(content.firstElementChild)
     more.hidden = state.next === null
     const shown = formatCount(state.items.length)
@@ -110,7 +113,9 @@ export function list(options) {
     const cells = shownColumns().map((column) => h('th', { role: 'columnheader', scope: 'col', class: column.kind ?? '', 'aria-sort': orderOf(column) }, sortable(column)))
     const select = bulk.length === 0 ? [] : [h('th', { role: 'columnheader', scope: 'col', class: 'select' }, selection.all())]
     const act = options.actions === undefined ? [] : [h('th', { role: 'columnheader', scope: 'col', class: 'act' }, h('span', { class: 'hidden' }, 'Actions'))]
+    const at = [...head.children].findIndex((one) => one.contains(document.activeElement))
     head.replaceChildren(...select, ...cells, ...act)
+    head.children[at]?.querySelector('button, input')?.focus()
   }
   const makeRow = (item) => {
     const cells = shownColumns().map((column) => cell([column.name, column.kind ?? ''], column.show(item, api)))
