@@ -1336,6 +1336,7 @@ create table schedule (
   paused_by integer,
   next_at timestamp with time zone,
   last_job_id uuid,
+  recent_job_ids uuid[] not null default '{}'::uuid[],
   last_run_at timestamp with time zone,
   last_skipped_at timestamp with time zone,
   last_skip_reason text,

@@ -80,6 +80,10 @@ const Batch = z
   })
   .meta({ id: 'Batch' })
 
+const MemberJob = Job.extend({
+  after: z.array(z.uuid()).describe("The jobs on which it depends, in the caller's order"),
+}).meta({ id: 'MemberJob' })
+
 const Params = z.object({ batch_id: z.string() })
 
 export const batches = area('batches', '/api/v1/batches', { auth: 'user' }, [
@@ -146,7 +150,7 @@ jobs have ended. Its jobs are kept until its own result expires.`,
       status: z.enum(STATUSES).optional(),
       cursor: buildCursorSchema(BATCH_JOB_ORDER),
     }),
-    response: z.array(Job),
+    response: z.array(MemberJob),
     reads: 'list',
     errors: ['batch.missing'],
     handle: async ({ params, query, caller, edge, reader, request }) => {

@@ -98,7 +98,7 @@ export const readBatchJobs: ReadStatement<
     order: { 'job.ordinal': 'bigint' },
     direction: 'asc',
     hasPageNumbers: false,
-    item: buildJobJson('$3'),
+    item: `(${buildJobJson('$3')}::jsonb || jsonb_build_object('after', coalesce(job.after, '{}')))`,
   }),
 }
 

@@ -16,12 +16,18 @@ export const MAX_LISTED_QUEUES = 500
 const IN_WINDOW = `job_tally.span = $2::int
   and starts_at > date_bin(make_interval(secs => $2::int), now(), 'epoch') - make_interval(secs => $2::int * $3::int)`
 
+/** Maximum number of queues with times by span. Those with the most attempts of the window come first. */
+export const MAX_TIMED_QUEUES = 20
+
 /**
  * The named queues ($1), plus every queue that has jobs, workers, controls or recent tallies, and other worker queues.
- * Tallies cover the last `spans` ($3) spans of `span` ($2) seconds. Returns the time and three JSON texts. They
+ * Tallies cover the last `spans` ($3) spans of `span` ($2) seconds. Returns the time and four JSON texts. They
  * are the queues, a row `[queue, span, outcome, attempts]` per outcome and span, and a row `[queue, runs, waits]` per queue.
+ * With `hasTimes` ($4), the last text has a row `[queue, runs, waits, span]` per span of {@link MAX_TIMED_QUEUES} queues.
  */
-export const readQueues: ReadStatement<[names: readonly string[], span: number, spans: number]> = {
+export const readQueues: ReadStatement<
+  [names: readonly string[], span: number, spans: number, hasTimes: boolean]
+> = {
   name: 'queues',
   text: `
     with depth as (select * from ${LIVE_COUNTS} counted where queued > 0 or running > 0 or waiting > 0),
@@ -51,7 +57,12 @@ export const readQueues: ReadStatement<[names: readonly string[], span: number, 
         from tally where queue in (select queue from named)),
       (select coalesce(json_agg(json_build_array(queue, runs, waits)), '[]')::text from (
         select queue, ${buildHistogramSum('runs')} as runs, ${buildHistogramSum('waits')} as waits
-        from job_tally where ${IN_WINDOW} and queue collate "default" in (select queue from named) group by queue) summed)])`,
+        from job_tally where ${IN_WINDOW} and queue collate "default" in (select queue from named) group by queue) summed),
+      case when $4::boolean then (select coalesce(json_agg(json_build_array(queue, runs, waits, span)), '[]')::text from (
+        select queue, extract(epoch from starts_at)::bigint / $2::int as span, ${buildHistogramSum('runs')} as runs, ${buildHistogramSum('waits')} as waits
+        from job_tally where ${IN_WINDOW} and queue collate "default" in (
+          select queue from tally group by queue order by sum(attempts) desc, queue limit ${MAX_TIMED_QUEUES}) group by 1, 2) timed)
+        else '[]' end])`,
 }
 
 /**
@@ -74,8 +85,8 @@ export const lockQueueName = (queue: string): Query<{ name: string }> =>
     select name from worker_queue where name = ${queue} for key share`
 
 /** Returns the parameters of {@link readQueues} for a time window. */
-export const getWindowParameters = (names: readonly string[], window: TallyWindow) =>
-  [names, WINDOWS[window].span, WINDOWS[window].spans] as const
+export const getWindowParameters = (names: readonly string[], window: TallyWindow, hasTimes: boolean) =>
+  [names, WINDOWS[window].span, WINDOWS[window].spans, hasTimes] as const
 
 const NOTIFY_QUEUE_CHANGE = sql.fragment`pg_notify(${QUEUE_CHANGED_CHANNEL}, queue)`
 

@@ -34,7 +34,7 @@ export interface JobFilter {
 export const MAX_SCANNED_JOBS = 100_000
 
 const FOUND_JOB_JSON = `json_build_object('job_id', job.id, 'name', job.name, 'queue', job.queue, 'owner_id', job.owner_id,
-  'status', job_client_status(job.status), 'label', job.label, 'attempts', job.attempt, 'request_id', job.request_id,
+  'owner_email', (select email from account where account.id = job.owner_id), 'status', job_client_status(job.status), 'label', job.label, 'attempts', job.attempt, 'request_id', job.request_id,
   'error', case when job.error_code is not null then json_build_object('code', job.error_code, 'detail', job.error_detail) end,
   'created_at', iso(job.created_at), 'due_at', case when job.status = 'scheduled' then iso(job.run_at) end,
   'started_at', iso(job.started_at), 'finished_at', iso(job.finished_at),

@@ -116,9 +116,19 @@ export const resumeSchedule = (id: string, nextAt: string | null): Query<unknown
   sql.type(noRows)`
     update schedule set paused_at = null, paused_by = null, next_at = ${nextAt}::timestamptz where id = ${id}`
 
+/** Number of runs whose jobs a schedule remembers. */
+const MAX_RECENT_JOBS = 20
+
+// A run that joins the job of the run before adds no entry.
+const appendRecentJob = (jobId: string | null) => sql.fragment`
+  case when ${jobId}::uuid is null or ${jobId}::uuid = any(recent_job_ids) then recent_job_ids
+    else (recent_job_ids || ${jobId}::uuid)[greatest(1, cardinality(recent_job_ids) + 2 - ${MAX_RECENT_JOBS}::int):] end`
+
 /** Stores the job that a schedule has added or joined. */
 export const storeScheduleRun = (id: string, jobId: string): Query<unknown> =>
-  sql.type(noRows)`update schedule set last_job_id = ${jobId}::uuid, last_run_at = now() where id = ${id}`
+  sql.type(
+    noRows,
+  )`update schedule set last_job_id = ${jobId}::uuid, recent_job_ids = ${appendRecentJob(jobId)}, last_run_at = now() where id = ${id}`
 
 /** The outcome of one time of a schedule: its job, or the reason for which it has none. */
 export type TimeOutcome = { readonly jobId: string } | { readonly skip: SkipReason; readonly at: string }
@@ -134,7 +144,7 @@ export const advanceSchedule = (
     'jobId' in outcome ? [outcome.jobId, null, null] : [null, outcome.skip, outcome.at]
   return sql.prepared('schedule_advance', noRows)`
     update schedule set next_at = ${nextAt}::timestamptz, cron = ${cron}::text,
-      last_job_id = coalesce(${jobId}::uuid, last_job_id),
+      last_job_id = coalesce(${jobId}::uuid, last_job_id), recent_job_ids = ${appendRecentJob(jobId)},
       last_run_at = case when ${jobId}::uuid is null then last_run_at else now() end,
       last_skipped_at = coalesce(${at}::timestamptz, last_skipped_at), last_skip_reason = coalesce(${skip}::text, last_skip_reason)
     where id = ${id}::text`
@@ -203,10 +213,14 @@ const SCHEDULE_FIELDS = `'id', s.id, 'owner_id', s.owner_id, 'is_built_in', s.is
     then json_build_object('at', iso(s.last_skipped_at), 'reason', s.last_skip_reason) end,
   'created_at', iso(s.created_at), 'updated_at', iso(s.updated_at)`
 
-const buildScheduleJson = (job: string): string => `json_build_object(${SCHEDULE_FIELDS},
+const buildScheduleJson = (job: string, retention: string): string => `json_build_object(${SCHEDULE_FIELDS},
   'last_job', case when ${job}.id is not null then json_build_object('job_id', ${job}.id, 'status', job_client_status(${job}.status),
     'error', case when ${job}.error_code is not null then json_build_object('code', ${job}.error_code, 'detail', ${job}.error_detail) end,
-    'finished_at', iso(${job}.finished_at)) end)`
+    'finished_at', iso(${job}.finished_at)) end,
+  'recent_jobs', (select coalesce(json_agg(json_build_object('job_id', recent.id, 'status', job_client_status(recent.status),
+      'created_at', iso(recent.created_at)) order by listed.ordinality), '[]')
+    from unnest(s.recent_job_ids) with ordinality listed(id, ordinality) join job recent on recent.id = listed.id
+    where ${buildRetainedCondition(retention, 'recent')}))`
 
 const joinLastJob = (retention: string): string =>
   `left join job on job.id = s.last_job_id and ${buildRetainedCondition(retention)}`
@@ -223,7 +237,7 @@ const buildScheduleList = (where: string): string =>
     direction: 'asc',
     hasPageNumbers: false,
     join: joinLastJob('$1'),
-    item: buildScheduleJson('job'),
+    item: buildScheduleJson('job', '$1'),
   })
 
 type ScheduleList = ReadStatement<[retention: JobRetention, owner: number | null, ...PageValues]>
@@ -239,6 +253,6 @@ export const readSchedule: ReadStatement<
   [id: string, owner: number | null, isAdmin: boolean, retention: JobRetention]
 > = {
   name: 'schedule',
-  text: `select ${buildScheduleJson('job')}::text from schedule s ${joinLastJob('$4')}
+  text: `select ${buildScheduleJson('job', '$4')}::text from schedule s ${joinLastJob('$4')}
     where s.id = $1::text and ($3::boolean or s.owner_id = $2::int)`,
 }

@@ -29,6 +29,8 @@ create table schedule (
   next_at timestamptz,
   -- The job of the last run. No foreign key, because the pruner deletes the job first.
   last_job_id uuid,
+  -- The jobs of the last 20 runs, oldest first.
+  recent_job_ids uuid[] not null default '{}',
   last_run_at timestamptz,
   -- The last time that added no job, and the reason.
   last_skipped_at timestamptz,

@@ -87,7 +87,7 @@ describe('a batch', () => {
 
   test('is a graph, by indexes and ids', async () => {
     const before = await add([io()])
-    const { job_ids } = await add([
+    const { batch_id, job_ids } = await add([
       io(),
       io({ after: [0] }),
       io({ after: [0, 0, before.job_ids[0]!] }),
@@ -95,6 +95,11 @@ describe('a batch', () => {
     ])
     const [a, b, c, d] = job_ids as [string, string, string, string]
     assert.deepEqual(await statusesOf(job_ids), ['available', 'waiting', 'waiting', 'waiting'])
+    const listed = (await api.get(`/api/v1/batches/${batch_id}/jobs`, { token: owner.token })).json
+    assert.deepEqual(
+      listed.map(({ after }: { after: string[] }) => after),
+      [[], [a], [a, before.job_ids[0]], [b, c]],
+    )
     await end(a)
     assert.deepEqual(await statusesOf(job_ids), ['done', 'available', 'waiting', 'waiting'])
     await end(before.job_ids[0]!, 'failed')

@@ -48,6 +48,7 @@ describe('searching jobs', () => {
       name: 'documents.extract',
       queue: 'documents',
       owner_id: ann.id,
+      owner_email: 'ann@example.com',
       status: 'failed',
       label: '',
       attempts: 1,

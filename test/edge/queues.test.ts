@@ -84,6 +84,18 @@ test('shows depth, age and statistics of ended jobs for each window', async () =
   }
 })
 
+test('shows wait and run times by span if asked', async () => {
+  const { json } = await api.get(`${PATH}?window=1h&times=true`, adminToken)
+  const { times } = json.queues.find((one: { queue: string }) => one.queue === 'documents')
+  const span = times.runs.findIndex((counts: number[]) => counts.length > 0)
+  assert.ok(span >= 58)
+  const counted = times.runs[span].reduce((a: number, b: number) => a + b)
+  assert.deepEqual([counted, times.runs[span].length], [12, json.bounds.length + 1])
+  assert.ok(times.run[span].p50 > 1.58 && times.wait[span].p95 <= 0.631)
+  assert.deepEqual([times.run[0], times.runs[0], times.waits.length], [null, [], 60])
+  assert.equal((await getQueue('documents')).times, undefined)
+})
+
 test('a pause shows who and when, is stored once, and adds an audit event', async () => {
   const first = await api.post(`${PATH}/ai/pause`, adminToken)
   assert.equal(first.status, 200)

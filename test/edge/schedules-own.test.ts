@@ -43,7 +43,7 @@ test('an account creates, reads, lists, changes and deletes a schedule', async (
     ...{ owner_id: user.id, is_built_in: false, name: 'Nightly', task_name: 'noop', queue_type: 'system' },
     ...{ args: { echo: 'hello' }, cron: '30 2 * * *', every_seconds: null, time_zone: 'Europe/Berlin' },
     ...{ start_at: null, end_at: null, overlap: 'skip', catch_up: 'none', paused_at: null, paused_by: null },
-    ...{ last_run_at: null, last_job: null, last_skip: null },
+    ...{ last_run_at: null, last_job: null, recent_jobs: [], last_skip: null },
   })
   assert.equal(created_at, updated_at)
   assert.deepEqual([next_runs.length, next_runs[0]], [5, next_run_at])
@@ -122,6 +122,19 @@ test('a run has its own job, and the last one is shown', async () => {
   assert.equal((await run(id)).skipped, 'overlap')
   const { last_skip, last_job } = (await send(user, 'GET', `/${id}`)).json
   assert.deepEqual([last_skip.reason, last_job], ['overlap', last])
+})
+
+test('the jobs of the last 20 runs are shown, oldest first', async () => {
+  const user = await newcomer()
+  const { id } = await create(user)
+  const ids: string[] = []
+  for (let i = 0; i < 22; i++) ids.push((await send(user, 'POST', `/${id}/run`)).json.job_id)
+  const { recent_jobs } = (await send(user, 'GET', `/${id}`)).json
+  assert.deepEqual(
+    recent_jobs.map((job: { job_id: string }) => job.job_id),
+    ids.slice(2),
+  )
+  assert.equal(recent_jobs[0].status, 'queued')
 })
 
 test('a paused schedule has no message, and a resumed one has', async () => {

@@ -1,9 +1,11 @@
 // Panels with the details of a job, such as the jobs ahead, related records, retries, payload and result.
 
-import { h, panel } from './dom.js'
-import { shortId, formatCount, formatDateTimeMs } from './format.js'
+import { h, panel } from '../parts/dom.js'
+import { formatCount, formatDateTimeMs, shortId } from '../parts/format.js'
+import { jobPath } from '../parts/jobs.js'
+import { ownerName } from './owners.js'
 
-const jobLink = (id, name) => h('a', { href: `/monitor/jobs/${id}` }, `${name} `, h('code', {}, shortId(id)))
+const jobLink = (id, name) => h('a', { href: jobPath(id) }, `${name} `, h('code', {}, shortId(id)))
 
 /** Makes the panel that shows the jobs for which a waiting job waits, or how many are ahead of a queued one. */
 export function makeWaiting() {
@@ -36,6 +38,12 @@ function waitText(ahead, running, isScheduled) {
   return running > 0 ? 'It is next in its mailbox.' : 'It is next in its mailbox and starts once a worker has a free slot.'
 }
 
+function relatedLink({ kind, id, path }, account) {
+  if (kind === 'account') return h('span', {}, 'Account ', ownerName(Number(id), account))
+  const page = PAGES[kind]
+  return h('a', { href: page === undefined ? path : `${page}/${encodeURIComponent(id)}` }, `${KINDS[kind]} ${id}`)
+}
+
 const KINDS = {
   account: 'Account',
   collection: 'Collection',
@@ -45,9 +53,11 @@ const KINDS = {
   post: 'Post',
   send: 'Message',
 }
+// Pages of related records. Other records have no page, so their link leads to the API.
+const PAGES = { conversation: '/chat', document: '/documents', send: '/messages', post: '/write' }
 
 /** Makes the links to related records, and to the chain of retries that the job belongs to. */
-export function makeRelations() {
+export function makeRelations(account) {
   const links = h('ul', { class: 'bare' })
   const related = panel('Related', {}, links)
   const list = h('ol', { class: 'bare' })
@@ -57,14 +67,17 @@ export function makeRelations() {
     related.hidden = all.length === 0
     retries.hidden = retry_of.length + retried_by.length === 0
     node.hidden = related.hidden && retries.hidden
-    links.replaceChildren(...all.map(({ kind, id, path }) => h('li', {}, h('a', { href: path }, `${KINDS[kind]} ${id}`))))
+    links.replaceChildren(...all.map((link) => h('li', {}, relatedLink(link, account))))
     const item = (id) => h('li', {}, id === job.job_id ? h('span', { 'aria-current': 'true' }, 'This job ', h('code', {}, shortId(id))) : jobLink(id, 'Job'))
     list.replaceChildren(...[...retry_of, job.job_id, ...retried_by].map(item))
   }
   return { node, update }
 }
 
-/** Makes collapsed panels for the payload and the result. The service has masked the secrets in both. */
+// A longer text is folded.
+const SHORT_LINES = 12
+
+/** Makes panels for the payload and the result, folded if they are long. The service has masked the secrets in both. */
 export function makeContents() {
   const [payload, result] = [collapsible('Payload'), collapsible('Result')]
   const node = h('div', { class: 'columns' }, payload.node, result.node)
@@ -83,7 +96,9 @@ function collapsible(title) {
     node.hidden = value === null || value === undefined
     const json = JSON.stringify(value, null, 2) ?? ''
     // Setting an unchanged text would lose its scroll position and selection.
-    if (text.textContent !== json) text.textContent = json
+    if (text.textContent === json) return
+    text.textContent = json
+    if (json.split('\n').length <= SHORT_LINES) node.open = true
   }
   return { node, show }
 }

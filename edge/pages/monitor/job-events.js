@@ -1,8 +1,9 @@
 // Panel with the events of a job, newest first.
 
-import { h, panel, table } from './dom.js'
-import { formatTimeMs } from './format.js'
-import { TONES } from './tables.js'
+import { h, panel } from '../parts/dom.js'
+import { formatTimeMs } from '../parts/format.js'
+import { TONES } from '../parts/jobs.js'
+import { table } from '../parts/table.js'
 
 const MAX_ROWS = 500
 
@@ -14,6 +15,7 @@ export function makeEvents() {
     ['Details', 'wide'],
   ])
   const empty = h('p', { class: 'soft' }, 'No events yet.')
+  const content = h('div', { class: 'scroll', hidden: true }, node)
   let lastSeq = 0
   let lastStatus = null
   const add = (seq, kind, at, data) => {
@@ -22,6 +24,7 @@ export function makeEvents() {
     const [text, tone, details] = kind === 'status' ? statusCells(data) : [kind, '', JSON.stringify(data)]
     if (text === null) return
     empty.hidden = true
+    content.hidden = false
     body.prepend(row(String(seq), formatTimeMs(at), h('span', { class: `chip ${tone}` }, text), details))
     if (body.childElementCount > MAX_ROWS) body.lastElementChild.remove()
   }
@@ -37,16 +40,11 @@ export function makeEvents() {
     const isChanged = data.label !== before.label || JSON.stringify(progressOf(data)) !== JSON.stringify(progressOf(before))
     return isChanged ? ['progress', '', data.label ?? ''] : [null]
   }
-  /** Replaces the rows with the stored events, unless the stream has already delivered later ones. */
+  /** Adds the events that are not yet shown. */
   const fill = (events) => {
-    if ((events.at(-1)?.seq ?? 0) < lastSeq) return
-    lastSeq = 0
-    lastStatus = null
-    body.replaceChildren()
     for (const { seq, kind, at, data } of events) add(seq, kind, at, data)
   }
-  return { node: panel('Events', {}, node, empty), add, fill }
+  return { node: panel('Events', {}, content, empty), fill }
 }
 
-// Stream frames nest the progress, whereas stored events have flat fields.
-const progressOf = ({ progress, current, total }) => [progress?.current ?? current ?? null, progress?.total ?? total ?? null]
+const progressOf = ({ current, total }) => [current ?? null, total ?? null]

@@ -1,7 +1,8 @@
 // Panel with the log lines of a job, in order.
 
-import { h, panel, table } from './dom.js'
-import { formatTimeMs } from './format.js'
+import { h, panel } from '../parts/dom.js'
+import { formatTimeMs } from '../parts/format.js'
+import { table } from '../parts/table.js'
 
 const TONES = { warn: 'warn', error: 'bad', fatal: 'bad' }
 
@@ -10,22 +11,22 @@ export function makeLog() {
     ['Time', 'number'],
     ['Attempt', 'number'],
     ['Level', ''],
-    ['Message', 'text'],
-    ['Details', 'wide'],
+    ['Message', 'wide'],
   ])
-  const node = panel('Log', { hidden: true }, lines, h('p', { class: 'soft' }, 'The log of the worker has all lines.'))
+  const node = panel('Log', { hidden: true }, h('div', { class: 'scroll' }, lines), h('p', { class: 'soft' }, 'The log of the worker has all lines.'))
   let shown = ''
   const update = ({ log }) => {
     node.hidden = log === null || log.length === 0
     const now = JSON.stringify(log)
     if (node.hidden || shown === now) return
     shown = now
-    body.replaceChildren(...log.map(({ at, attempt, level, message, data }) => row(formatTimeMs(at), String(attempt ?? ''), h('span', { class: `chip ${TONES[level] ?? ''}` }, level), message, detailsOf(data))))
+    body.replaceChildren(...log.map(({ at, attempt, level, message, data }) => row(formatTimeMs(at), String(attempt ?? ''), h('span', { class: `chip ${TONES[level] ?? ''}` }, level), h('div', {}, message, detailsOf(data)))))
   }
   return { node, update }
 }
 
-const detailsOf = (data) => {
-  const text = JSON.stringify(data)
-  return text === '{}' ? '' : h('code', {}, text)
+/** Makes the data of a line, below its message. */
+function detailsOf(data) {
+  const pairs = Object.entries(data)
+  return pairs.length === 0 ? '' : h('div', { class: 'data' }, ...pairs.map(([name, value]) => h('code', { class: 'soft' }, `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)))
 }

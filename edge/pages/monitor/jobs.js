@@ -1,10 +1,16 @@
-// Page of all jobs, with a search and bulk actions on its results.
+// Page of jobs: all of them for admins, the account's own for others. A second view groups failures by task.
 
-import { call } from './api.js'
-import { bulkButton } from './bulk.js'
-import { showAdminsOnly, focusNode, h, panel, setText, table } from './dom.js'
-import { shortId, formatCount, formatDateTime, formatDuration } from './format.js'
-import { cancelButton, retryButton, TONES } from './tables.js'
+import { button } from '../parts/actions.js'
+import { call } from '../parts/api.js'
+import { openDialog } from '../parts/dialog.js'
+import { h } from '../parts/dom.js'
+import { formatCount, formatDateTime, formatDuration, shortId } from '../parts/format.js'
+import { cancelButton, FINAL_STATUSES, jobPath, retryButton, statusChip } from '../parts/jobs.js'
+import { list } from '../parts/list.js'
+import { bulkButton, bulkOfSelected } from './bulk.js'
+import { openNewJob } from './enqueue.js'
+import { makeFailureGroups } from './failures.js'
+import { errorCodes, queueNames, taskNames } from './known.js'
 
 const STATES = ['waiting', 'queued', 'running', 'done', 'failed', 'cancelled']
 const ORDERS = [
@@ -15,144 +21,115 @@ const ORDERS = [
   ['-waited', 'longest wait first'],
   ['-attempts', 'most attempts first'],
 ]
-const FIELDS = ['status', 'queue', 'task', 'code', 'owner_id', 'request_id', 'search', 'from', 'to']
 
-export async function show(view) {
-  document.title = 'Jobs · Millrace'
-  const list = makeList()
-  const form = makeForm((filter) => list.find(filter))
-  view.replaceChildren(h('h1', { class: 'hidden' }, 'Jobs'), panel('Find jobs', {}, form.node), list.node)
-  try {
-    await list.find(form.filter())
-  } catch (error) {
-    if (error.status !== 403) throw error
-    showAdminsOnly(view, 'This page shows the jobs of all accounts.')
-  }
-}
-
-/** Makes the search form, whose values are also in the URL. */
-function makeForm(find) {
+export function page({ account }) {
   const params = new URLSearchParams(location.search)
-  const inputs = new Map()
-  const field = (name, text, props) => {
-    const input = h('input', { name, value: params.get(name) ?? undefined, autocomplete: 'off', ...props })
-    inputs.set(name, input)
-    return h('label', {}, text, input)
-  }
-  const status = h('select', { name: 'status' }, h('option', { value: '' }, 'any'), ...STATES.map((state) => h('option', { value: state, selected: state === params.get('status') }, state)))
-  inputs.set('status', status)
-  const id = h('input', { name: 'id', autocomplete: 'off', placeholder: 'opens the job page' })
-  const problem = h('p', { class: 'bad', role: 'alert' })
-  const filter = () =>
-    Object.fromEntries(
-      FIELDS.map((name) => [name, inputs.get(name).value.trim()])
-        .filter(([, value]) => value !== '')
-        .map(([name, value]) => [name, name === 'from' || name === 'to' ? new Date(value).toISOString() : value]),
-    )
-  const send = async (event) => {
+  const views = viewTabs(params.get('view'))
+  if (params.get('view') === 'failures') return [views, makeFailureGroups()]
+  return [views, jobList(account)]
+}
+
+/** Makes the links to the views of this page. */
+function viewTabs(view) {
+  const link = (href, text, isCurrent) => h('a', { href, 'aria-current': isCurrent ? 'page' : null }, text)
+  return h('nav', { class: 'tabs', 'aria-label': 'Views' }, link('/monitor/jobs', 'Each job', view !== 'failures'), link('/monitor/jobs?view=failures', 'Failures by task', view === 'failures'))
+}
+
+function jobList(account) {
+  const isAdmin = account.role === 'admin'
+  return list({
+    title: 'Jobs',
+    path: '/api/v1/jobs/search',
+    key: ({ job_id }) => job_id,
+    nameOf: ({ name, job_id }) => `${name} ${shortId(job_id)}`,
+    note: isAdmin ? null : 'The jobs of your account, such as extractions, messages, exports and tasks.',
+    empty: 'No jobs yet.',
+    emptyMore: () => [button('New job', () => openNewJob(account))],
+    filters: filtersFor(account),
+    orders: ORDERS,
+    columns: columnsFor(isAdmin),
+    actions: actionOf,
+    bulk: [['Retry', bulkOfSelected('retry')], ['Cancel', bulkOfSelected('cancel')], ['Delete', bulkOfSelected('delete')]],
+    buttons: (jobs) => [button('New job', () => openNewJob(account), { kind: '' }), button('Open by ID', openById), bulkMenu(jobs)],
+  })
+}
+
+function filtersFor(account) {
+  const owner = { name: 'owner_id', label: 'Owner', suggestions: readOwners, isMore: true }
+  return [
+    { name: 'status', label: 'State', options: STATES },
+    { name: 'queue', label: 'Queue', suggestions: () => queueNames(account) },
+    { name: 'task', label: 'Task', suggestions: taskNames },
+    { name: 'code', label: 'Error code', suggestions: errorCodes },
+    { name: 'search', label: 'Label or error text' },
+    ...(account.role === 'admin' ? [owner] : []),
+    { name: 'batch', label: 'Batch ID', isMore: true },
+    { name: 'key', label: 'Key', isMore: true },
+    { name: 'request_id', label: 'Request ID', isMore: true },
+    { name: 'from', label: 'Created from', type: 'datetime-local', isMore: true },
+    { name: 'to', label: 'Created before', type: 'datetime-local', isMore: true },
+  ]
+}
+
+/** Returns the numbers of accounts with their emails. */
+const readOwners = async () => (await call('GET', '/api/v1/auth/users?limit=100')).map(({ id, email }) => [id, email])
+
+const columnsFor = (isAdmin) => [
+  { name: 'Job', kind: 'name', show: ({ job_id, name }) => h('a', { class: 'job', href: jobPath(job_id) }, name, ' ', h('code', {}, shortId(job_id))) },
+  { name: 'State', show: ({ status }) => statusChip(status) },
+  { name: 'Queue', show: ({ queue }) => h('span', { class: 'bound' }, queue) },
+  { name: 'Created', kind: 'number time', show: ({ created_at }) => h('time', { datetime: created_at, title: formatDateTime(created_at) }, formatShort(created_at)) },
+  { name: 'Wait time', kind: 'number', show: ({ due_at, created_at, started_at }) => durationBetween(due_at ?? created_at, started_at) },
+  { name: 'Run time', kind: 'number', show: ({ started_at, finished_at }) => durationBetween(started_at, finished_at) },
+  ...(isAdmin ? [{ name: 'Owner', kind: 'owner', show: ({ owner_email }) => owner_email }] : []),
+  { name: 'Label or error', kind: 'wide', show: ({ label, error }) => (error === null ? clamped(label) : clamped([error.code, error.detail].filter(Boolean).join(': '), 'bad')) },
+  { name: 'Attempts', kind: 'number', isHidden: true, show: ({ attempts }) => formatCount(attempts) },
+  { name: 'Finished', kind: 'number', isHidden: true, show: ({ finished_at }) => finished_at && formatDateTime(finished_at) },
+  { name: 'Kept until', kind: 'number', isHidden: true, show: ({ expires_at }) => expires_at && formatDateTime(expires_at) },
+  { name: 'Batch', isHidden: true, show: ({ batch_id }) => batch_id && h('a', { href: jobPath(batch_id) }, h('code', {}, shortId(batch_id))) },
+  { name: 'Key', isHidden: true, show: ({ key }) => key && h('code', { class: 'bound' }, key) },
+  { name: 'Request', isHidden: true, show: ({ request_id }) => request_id && h('code', { class: 'bound' }, request_id) },
+]
+
+/** Makes a text of at most two lines, with the whole text in its title. */
+const clamped = (text, tone = '') => (text === '' ? null : h('span', { class: `clamp ${tone}`, title: text }, text))
+
+/** Formats a time of today as a time, and another with its date. */
+function formatShort(iso) {
+  const time = new Date(iso)
+  const isToday = time.toDateString() === new Date().toDateString()
+  return isToday ? time.toLocaleTimeString('en-GB') : time.toLocaleString('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })
+}
+
+const durationBetween = (from, to) => (from === null || to === null ? null : formatDuration(Date.parse(to) - Date.parse(from)))
+
+function actionOf(job, jobs) {
+  if (job.status === 'failed' && job.retried_by === null) return retryButton(job.job_id, job.name, (again) => jobs.replace({ ...job, retried_by: again.job_id }))
+  if (!FINAL_STATUSES.has(job.status)) return cancelButton(job.job_id, job.name)
+  return job.retried_by === null ? null : h('a', { href: jobPath(job.retried_by), 'aria-label': `Retried: ${job.name} ${shortId(job.job_id)}` }, 'Retried')
+}
+
+/** Makes the menu of actions on all jobs that match the filters. */
+const bulkMenu = (jobs) =>
+  h(
+    'details',
+    { class: 'menu' },
+    h('summary', {}, 'All that match'),
+    h(
+      'div',
+      { class: 'sheet' },
+      bulkButton('retry', jobs.filter, 'Retry all failed jobs found'),
+      bulkButton('cancel', jobs.filter, 'Cancel all queued and running jobs found'),
+      bulkButton('delete', jobs.filter, 'Delete all finished jobs found'),
+    ),
+  )
+
+function openById() {
+  const input = h('input', { name: 'id', autocomplete: 'off', required: true, spellcheck: 'false' })
+  const open = (event) => {
     event.preventDefault()
-    if (id.value.trim() !== '') return location.assign(`/monitor/jobs/${encodeURIComponent(id.value.trim())}`)
-    const shown = new URLSearchParams([...inputs].map(([name, { value }]) => [name, value.trim()]).filter(([, value]) => value !== ''))
-    history.replaceState(null, '', `/monitor/jobs${shown.size === 0 ? '' : `?${shown}`}`)
-    problem.textContent = ''
-    try {
-      await find(filter())
-    } catch (error) {
-      problem.textContent = error.message
-    }
+    location.assign(jobPath(input.value.trim()))
   }
-  const node = h(
-    'form',
-    { class: 'filter', onsubmit: send },
-    h('label', {}, 'State', status),
-    field('queue', 'Queue'),
-    field('task', 'Task'),
-    field('code', 'Error code'),
-    field('search', 'Label or error text'),
-    field('owner_id', 'Owner', { type: 'number', min: 1 }),
-    field('request_id', 'Request ID'),
-    field('from', 'Created from', { type: 'datetime-local' }),
-    field('to', 'Created before', { type: 'datetime-local' }),
-    h('label', {}, 'Job ID', id),
-    h('div', { class: 'actions' }, h('button', { type: 'submit' }, 'Find'), problem),
-  )
-  return { node, filter }
-}
-
-function makeList() {
-  const { node, body, row } = table('Jobs', [
-    ['Job', 'name'],
-    ['Queue', ''],
-    ['State', ''],
-    ['Created', 'number'],
-    ['Wait time', 'number'],
-    ['Run time', 'number'],
-    ['Owner', 'number'],
-    ['Label or error', 'wide'],
-    ['Action', 'number'],
-  ])
-  const note = h('p', { class: 'soft', role: 'status' })
-  const more = h('button', { class: 'plain', type: 'button', hidden: true }, 'More')
-  let [filter, next, shown] = [{}, null, 0]
-  const sort = h('select', {}, ...ORDERS.map(([value, text]) => h('option', { value }, text)))
-
-  const read = async (from) => {
-    const params = new URLSearchParams({ ...filter, ...(sort.value === '' ? {} : { sort: sort.value }), limit: '100', ...(from === null ? {} : { cursor: from }) })
-    const answer = await call('GET', `/api/v1/jobs/search?${params}`)
-    next = answer.next
-    shown += answer.jobs.length
-    body.append(...answer.jobs.map((job) => jobRow(row, job)))
-    more.hidden = next === null
-    const jobs = `${formatCount(shown)} ${shown === 1 ? 'job' : 'jobs'}`
-    setText(note, next === null ? jobs : `${jobs} so far; there may be more`)
-  }
-  const find = async (newFilter) => {
-    filter = newFilter
-    shown = 0
-    const previousRows = [...body.children]
-    await read(null)
-    for (const old of previousRows) old.remove()
-  }
-  const readMore = async () => {
-    const last = body.lastElementChild
-    await read(next)
-    // After the last page the button is hidden and loses the focus, so focus the first new row.
-    if (more.hidden && document.activeElement === more) focusNode(last.nextElementSibling ?? last)
-  }
-  more.addEventListener('click', () => readMore().catch((error) => setText(note, error.message)))
-  sort.addEventListener('change', () => find(filter).catch((error) => setText(note, error.message)))
-  const currentFilter = () => (filter.owner_id === undefined ? filter : { ...filter, owner_id: Number(filter.owner_id) })
-  const actions = h(
-    'div',
-    { class: 'actions' },
-    bulkButton('retry', currentFilter, 'Retry all failed jobs found'),
-    bulkButton('cancel', currentFilter, 'Cancel all queued and running jobs found'),
-    bulkButton('delete', currentFilter, 'Delete all finished jobs found'),
-  )
-  return { node: panel('Jobs', {}, h('label', { class: 'period' }, 'Order ', sort), actions, node, note, more), find }
-}
-
-const durationBetween = (from, to) => (from === null || to === null ? '–' : formatDuration(Date.parse(to) - Date.parse(from)))
-
-function jobRow(row, job) {
-  const due = job.due_at ?? job.created_at
-  const action =
-    job.status === 'failed' && job.retried_by === null
-      ? retryButton(job.job_id, job.name)
-      : job.status === 'waiting' || job.status === 'queued' || job.status === 'running'
-        ? cancelButton(job.job_id, job.name)
-        : job.retried_by === null
-          ? ''
-          : h('a', { href: `/monitor/jobs/${job.retried_by}` }, 'Retried')
-  return row(
-    h('a', { class: 'job', href: `/monitor/jobs/${job.job_id}` }, job.name, h('code', {}, shortId(job.job_id))),
-    h('span', { class: 'bound' }, job.queue),
-    h('span', { class: `chip ${TONES[job.status]}` }, job.status),
-    h('time', { datetime: job.created_at }, formatDateTime(job.created_at)),
-    durationBetween(due, job.started_at),
-    durationBetween(job.started_at, job.finished_at),
-    job.owner_id === null ? '–' : String(job.owner_id),
-    job.error === null ? job.label : h('span', { class: 'bad' }, `${job.error.code}: ${job.error.detail}`),
-    action,
-  )
+  openDialog('Open a job', h('form', { class: 'form', onsubmit: open }, h('label', {}, 'Job or batch ID', input), h('div', { class: 'actions' }, h('button', { type: 'submit' }, 'Open'))))
+  input.focus()
 }

@@ -1,15 +1,18 @@
 // First page of the monitor. One stream delivers queue depths, workers and jobs, and triggers the reads of failures.
 // `queues.js` polls rates and times.
 
-import { subscribe } from './api.js'
-import { showAdminsOnly, h, reconcile, panel, setText, table, tiles } from './dom.js'
+import { h, panel, reconcile, setText } from '../parts/dom.js'
+import { formatCount, formatRate, setClock } from '../parts/format.js'
+import { subscribe } from '../parts/streams.js'
+import { table, tiles } from '../parts/table.js'
 import { makeFailures } from './failures.js'
-import { formatCount, formatRate, setClock } from './format.js'
 import { makeQueues } from './queues.js'
-import { queuedRow, runningRow, waitingRow, workerRow } from './tables.js'
+import { queuedRow, runningRow, waitingRow, workerRow } from './rows.js'
 
-export function show(view, { showConnection }) {
-  document.title = 'Monitor · Millrace'
+// Longer lists are on the page of jobs.
+const MAX_SHOWN = 20
+
+export function page({ showConnection }) {
   const figures = tiles([
     ['Queued', 'jobs'],
     ['Running', 'jobs'],
@@ -26,61 +29,56 @@ export function show(view, { showConnection }) {
   const queued = makeList('Queued', 'No jobs are queued.', queuedRow)
   const waiting = makeList('Waiting', 'No jobs wait for others.', waitingRow)
   const workers = makeWorkers()
-  view.replaceChildren(
-    h('h1', { class: 'hidden' }, 'Monitor'),
-    figures.node,
-    queues.node,
-    h('div', { class: 'columns' }, running.node, failed.node),
-    workers.node,
-    h('div', { class: 'columns' }, queued.node, waiting.node),
-  )
-
   const withClock = (show) => ({ at, ...data }) => {
     setClock(at)
     show(data.items, data)
   }
+  const showQueues = (items, { total }) => {
+    queues.show(items)
+    figures.set('Queued', formatCount(total.queued))
+    figures.set('Running', formatCount(total.running))
+    for (const [list, n] of [[running, total.running], [queued, total.queued], [waiting, total.waiting]]) list.total(n)
+  }
+  const showWorkers = (items, { total }) => {
+    workers.show(items, total.alive)
+    figures.set('Workers', formatCount(total.alive))
+  }
   subscribe(
-    '/api/v1/jobs/overview/events',
+    'overview',
     {
-      queues: withClock((items, { total }) => {
-        queues.show(items)
-        figures.set('Queued', formatCount(total.queued))
-        figures.set('Running', formatCount(total.running))
-        running.total(total.running)
-        queued.total(total.queued)
-        waiting.total(total.waiting)
-      }),
+      queues: withClock(showQueues),
       running: withClock(running.show),
-      failed: withClock(failed.read),
+      failed: withClock(failed.load),
       queued: withClock(queued.show),
       waiting: withClock(waiting.show),
-      workers: withClock((items, { total }) => {
-        workers.show(items, total.alive)
-        figures.set('Workers', formatCount(total.alive))
-      }),
+      workers: withClock(showWorkers),
     },
-    (state) => {
-      if (state === 403) {
-        showConnection('none')
-        return showAdminsOnly(view, 'The monitor shows the jobs of all accounts.')
-      }
-      showConnection(state === 'live' || state === 'lost' ? state : 'lost')
-    },
+    (state) => showConnection(typeof state === 'number' ? 'lost' : state),
   )
+  return [
+    figures.node,
+    { node: h('div', { class: 'columns' }, failed.node, running.node), load: failed.load },
+    queues,
+    workers.node,
+    h('div', { class: 'columns' }, queued.node, waiting.node),
+  ]
 }
 
 /** Makes a list of jobs, with a note if it is empty or cannot show all. `total` sets the number of all jobs. */
 function makeList(title, nothing, row) {
   const list = h('ul', { class: 'jobs' })
+  const link = h('a', { href: `/monitor/jobs?status=${title.toLowerCase()}` }, 'Show all')
+  const rest = h('span', {})
   const empty = h('p', { class: 'soft' }, nothing)
-  const more = h('p', { class: 'soft', hidden: true })
+  const more = h('p', { class: 'soft', hidden: true }, rest, link)
   let [shown, all] = [0, 0]
   const note = () => {
     empty.hidden = shown > 0
     more.hidden = shown === 0 || all <= shown
-    setText(more, `and ${formatCount(Math.max(0, all - shown))} more`)
+    setText(rest, `and ${formatCount(Math.max(0, all - shown))} more. `)
   }
-  const show = (items) => {
+  const show = (given) => {
+    const items = given.slice(0, MAX_SHOWN)
     reconcile(list, items, ({ job_id }) => job_id, row)
     shown = items.length
     note()
@@ -101,7 +99,7 @@ function makeWorkers() {
     ['Memory', 'number'],
     ['Uptime', 'number'],
     ['Queues', 'wide'],
-    ['Action', 'number'],
+    ['Action', 'act'],
   ])
   const empty = h('p', { class: 'bad' }, 'No worker is alive: jobs wait until one starts.')
   const more = h('p', { class: 'soft', hidden: true })
@@ -112,5 +110,5 @@ function makeWorkers() {
     more.hidden = unlisted <= 0
     setText(more, `and ${formatCount(unlisted)} more`)
   }
-  return { node: panel('Workers', {}, node, more, empty), show }
+  return { node: panel('Workers', {}, h('div', { class: 'scroll' }, node), more, empty), show }
 }

@@ -1,10 +1,12 @@
 // Panel of the queues, with their depth, throughput, wait and run times, and the controls of admins.
 
-import { call } from './api.js'
-import { sparkline } from './chart.js'
-import { announce, h, reconcile, panel, setText, table } from './dom.js'
-import { formatCount, formatRate, showAge, formatDuration } from './format.js'
-import { actionButton, buttonByState } from './tables.js'
+import { actionButton, buttonByState } from '../parts/actions.js'
+import { call } from '../parts/api.js'
+import { announce, h, panel, reconcile, setText } from '../parts/dom.js'
+import { formatCount, formatDuration, formatRate, showAge } from '../parts/format.js'
+import { sparkline } from '../parts/spark.js'
+import { table } from '../parts/table.js'
+import { jobsPath } from './bulk.js'
 
 // Milliseconds between two reads of past figures, by window.
 const READ_MS = { '10m': 2000, '1h': 5000, '24h': 30_000, '7d': 60_000 }
@@ -19,19 +21,18 @@ export function makeQueues(onFigures) {
   const { node, body, row } = table('Queues', [
     ['Queue', 'name'],
     ['Queued', 'number'],
-    ['Oldest', 'number'],
     ['Waiting', 'number'],
     ['Running', 'number'],
     ['Limit', 'number'],
     ['Finished', 'chart'],
     ['Wait time', 'number'],
     ['Run time', 'number'],
-    ['Action', 'number'],
+    ['Action', 'act'],
   ])
   const select = h('select', {}, ...Object.entries(WINDOWS).map(([value, text]) => h('option', { value }, text)))
-  const period = h('label', { class: 'period' }, 'The last ', select)
+  const period = h('label', { class: 'inline' }, 'The last ', select)
   const foldButton = h('button', { class: 'plain', type: 'button', 'aria-expanded': 'false' })
-  let [depths, figures, showsIdle, timer] = [[], [], false, null]
+  let [depths, figures, showsIdle, timer, hasShown] = [[], [], false, null, false]
 
   const draw = () => {
     const depth = new Map(depths.map((item) => [item.queue, item]))
@@ -46,7 +47,8 @@ export function makeQueues(onFigures) {
   }
   const read = async () => {
     clearTimeout(timer)
-    if (!node.isConnected && figures.length > 0) return
+    if (!node.isConnected && hasShown) return
+    hasShown = node.isConnected
     const { value } = select
     try {
       if (!document.hidden || figures.length === 0) {
@@ -68,9 +70,9 @@ export function makeQueues(onFigures) {
     showsIdle = !showsIdle
     draw()
   })
-  read()
   return {
-    node: panel('Queues', {}, period, node, foldButton),
+    node: panel('Queues', { tools: [period] }, h('div', { class: 'scroll' }, node), foldButton),
+    load: read,
     show: (items) => {
       depths = items
       draw()
@@ -88,7 +90,8 @@ function recentFigures(queues) {
 }
 
 function queueRow(row, { queue }, changed) {
-  const [waits, oldest, held, runs, speed, waited, ran] = Array.from({ length: 7 }, () => h('span', { class: 'figure' }))
+  const [waits, oldest, held, runs, speed] = Array.from({ length: 5 }, () => h('span', { class: 'figure' }))
+  const [waited, ran] = [timesCell(), timesCell()]
   const ended = sparkline()
   const paused = h('span', { class: 'chip warn', hidden: true }, 'paused')
   const action = buttonByState((isPaused) =>
@@ -97,28 +100,22 @@ function queueRow(row, { queue }, changed) {
       : controlButton('Pause', 'Pausing…', 'paused', `/api/v1/queues/${queue}/pause`),
   )
   const limit = limitField(queue, changed)
+  oldest.classList.add('soft')
   const update = (now) => {
     setText(waits, formatCount(now.queued))
+    oldest.hidden = now.oldest_at === null
     showAge(oldest, now.oldest_at)
+    oldest.title = now.oldest_at === null ? '' : 'Age of the oldest queued job'
     setText(held, formatCount(now.waiting))
     setText(runs, formatCount(now.running))
     waits.classList.toggle('zero', now.queued === 0)
     held.classList.toggle('zero', now.waiting === 0)
     runs.classList.toggle('zero', now.running === 0)
     limit.set(now.limit)
-    // Omits the last interval, which is still incomplete.
-    const [all, failures] = [now.history.ended.slice(0, -1), now.history.failed.slice(0, -1)]
-    ended.draw(
-      [
-        { values: all, kind: 'area' },
-        { values: all, kind: 'line' },
-        { values: failures, kind: 'marks' },
-      ],
-      `Jobs of ${queue} that finished in the last ${WINDOWS[now.window]}: ${formatCount(now.ended)}, ${formatCount(now.failed)} of them failed`,
-    )
+    drawEnded(ended, now)
     setText(speed, now.ended === 0 ? '' : formatRate(now.ended / SECONDS[now.window]))
-    setText(waited, timesText(now.wait))
-    setText(ran, timesText(now.run))
+    waited.update(now.wait)
+    ran.update(now.run)
     const isPaused = now.paused_at !== null
     paused.hidden = !isPaused
     action.update(isPaused)
@@ -129,11 +126,33 @@ function queueRow(row, { queue }, changed) {
       await changed()
       return `${queue} is ${done}`
     }, true)
-  const cells = [waits, oldest, held, runs, limit.node, h('span', { class: 'trend' }, ended.node, speed), waited, ran, action.node]
-  return { node: row(h('span', { class: 'chips' }, h('strong', { class: 'bound' }, queue), paused), ...cells), update }
+  const depth = h('span', { class: 'stack end' }, waits, oldest)
+  const cells = [depth, held, runs, limit.node, h('span', { class: 'trend' }, ended.node, speed), waited.node, ran.node, action.node]
+  return { node: row(h('span', { class: 'chips' }, h('a', { class: 'job bound', href: jobsPath({ queue }) }, queue), paused), ...cells), update }
 }
 
-const timesText = (times) => (times === null ? '–' : `${formatDuration(times.p50 * 1000)} · p95 ${formatDuration(times.p95 * 1000)}`)
+function drawEnded(chart, { queue, window, history, ended, failed }) {
+  // Omits the last interval, which is still incomplete.
+  const [all, failures] = [history.ended.slice(0, -1), history.failed.slice(0, -1)]
+  chart.draw(
+    [
+      { values: all, kind: 'area' },
+      { values: all, kind: 'line' },
+      { values: failures, kind: 'marks' },
+    ],
+    `Jobs of ${queue} that finished in the last ${WINDOWS[window]}: ${formatCount(ended)}, ${formatCount(failed)} of them failed`,
+  )
+}
+
+/** Makes a cell with the median above the 95th percentile. */
+function timesCell() {
+  const [median, high] = [h('span', { class: 'figure' }), h('span', { class: 'figure soft' })]
+  const update = (times) => {
+    setText(median, times === null ? '–' : formatDuration(times.p50 * 1000))
+    setText(high, times === null ? '' : `p95 ${formatDuration(times.p95 * 1000)}`)
+  }
+  return { node: h('span', { class: 'stack end', title: 'Median, and the time that 95 of 100 jobs stay below' }, median, high), update }
+}
 
 /** Makes the field for the maximum number of running jobs of a queue; empty means no limit. */
 function limitField(queue, changed) {
@@ -147,7 +166,7 @@ function limitField(queue, changed) {
       announce(limit === null ? `${queue} has no limit` : `${queue} runs at most ${formatCount(limit)} ${limit === 1 ? 'job' : 'jobs'}`)
       await changed()
     } catch (error) {
-      announce(`Limit of ${queue}: ${error.message}`)
+      announce(`Limit of ${queue}: ${error.message}`, { isBad: true })
     }
   })
   return {

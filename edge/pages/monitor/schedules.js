@@ -1,126 +1,166 @@
-// Page of the schedules, with their next run, the outcome of their last run, and buttons to run, pause and resume them.
+// Page of schedules, with their next run, their last runs, and buttons to run, pause, change and delete them.
 
-import { call } from './api.js'
-import { showAdminsOnly, h, reconcile, panel, setText, table } from './dom.js'
-import { formatDateTime, showAge, showCountdown } from './format.js'
-import { actionButton, buttonByState, TONES } from './tables.js'
+import { actionButton, button } from '../parts/actions.js'
+import { call } from '../parts/api.js'
+import { confirmAction, openForm } from '../parts/dialog.js'
+import { announce, h } from '../parts/dom.js'
+import { formatDateTime, showAge, showCountdown } from '../parts/format.js'
+import { jobPath, TONES } from '../parts/jobs.js'
+import { list } from '../parts/list.js'
+import { chip } from '../parts/table.js'
+import { ownerName } from './owners.js'
+import { taskFields } from './task-fields.js'
 
 const PATH = '/api/v1/schedules'
-// The largest page. The built-in schedules come first.
-const MAX_SHOWN = 100
-const LIST_PATH = `${PATH}?limit=${MAX_SHOWN}`
-const REFRESH_MS = 3000
+const REFRESH_MS = 5000
+const SKIPS = {
+  late: 'no worker was there in time',
+  overlap: 'the last job had not ended',
+  account: 'the account was inactive',
+  task: 'the task did not accept the arguments',
+  quota: 'too many jobs waited',
+}
 
-export async function show(view, { account, showConnection }) {
-  document.title = 'Schedules · Millrace'
-  if (account.role !== 'admin') return showAdminsOnly(view, 'Schedules belong to the whole service.')
-  const list = makeList(() => refresh())
-  view.replaceChildren(h('h1', { class: 'hidden' }, 'Schedules'), list.node)
-  list.show(await call('GET', LIST_PATH))
-  showConnection('live')
+export function page({ account, showConnection }) {
+  const isAdmin = account.role === 'admin'
+  const schedules = list({
+    title: 'Schedules',
+    path: PATH,
+    note: 'A schedule adds a job of a task at each of its times.',
+    empty: 'You have no schedules.',
+    onRead: () => showConnection('live'),
+    emptyMore: () => [button('New schedule', () => add(schedules, account))],
+    columns: [
+      { name: 'Name', kind: 'name', show: (item) => nameCell(item, account, isAdmin) },
+      { name: 'Times', show: timesCell },
+      { name: 'Task', show: ({ task_name, queue_type }) => h('span', { class: 'stack' }, h('span', { class: 'bound' }, task_name), h('span', { class: 'soft' }, queue_type)) },
+      { name: 'Next run', isFixed: true, show: nextRun },
+      { name: 'Last runs', isFixed: true, show: lastRuns },
+    ],
+    actions: (item, api) => actionsOf(item, api, account),
+    buttons: (api) => [button('New schedule', () => add(api, account), { kind: '' })],
+  })
+  keepFresh(schedules, showConnection)
+  return [schedules]
+}
 
-  // A slow response must not overwrite a later one.
-  let lastRequest = 0
+/** Reads the schedules that are shown again, so that runs and changes of others appear. */
+function keepFresh(schedules, showConnection) {
   const refresh = async () => {
-    const request = ++lastRequest
+    const shown = schedules.items()
+    if (document.hidden || shown.length === 0 || document.querySelector('dialog[open]') !== null) return
     try {
-      const items = await call('GET', LIST_PATH)
-      if (request === lastRequest) list.show(items)
+      const items = await call('GET', `${PATH}?limit=100`)
+      for (const item of items) {
+        const before = schedules.items().find(({ id }) => id === item.id)
+        if (before !== undefined && JSON.stringify(before) !== JSON.stringify(item)) schedules.replace(item)
+      }
       showConnection('live')
     } catch {
       showConnection('lost')
     }
   }
-  const refreshIfVisible = () => document.visibilityState === 'visible' && refresh()
-  setInterval(refreshIfVisible, REFRESH_MS)
-  document.addEventListener('visibilitychange', refreshIfVisible)
+  setInterval(refresh, REFRESH_MS)
+  document.addEventListener('visibilitychange', refresh)
 }
 
-function makeList(refresh) {
-  const { node, body, row } = table('Schedules', [
-    ['Name', 'name'],
-    ['Times (UTC by default)', ''],
-    ['Task', ''],
-    ['Next run', ''],
-    ['Last run', ''],
-    ['Actions', ''],
-  ])
-  const make = scheduleRow(row, refresh)
-  const note = h('p', { class: 'soft', hidden: true }, `Only the oldest ${MAX_SHOWN} schedules are shown.`)
-  const show = (items) => {
-    note.hidden = items.length < MAX_SHOWN
-    reconcile(body, items, ({ id }) => id, make)
-  }
-  return { node: panel('Schedules', {}, node, note), show }
+function nameCell({ name, owner_id, is_built_in }, account, isAdmin) {
+  const owner = is_built_in ? 'built in' : isAdmin && owner_id !== null ? ownerName(owner_id, account) : null
+  return h('span', { class: 'stack' }, h('strong', {}, name), owner && h('span', { class: 'soft' }, owner))
 }
 
-const scheduleRow = (row, refresh) => (schedule) => {
-  const { id, name } = schedule
-  const next = nextRun()
-  const last = lastRun(name)
-  const post = (action, done) => async () => {
+/** Shows the cron expression with its time zone, or the interval. */
+function timesCell({ cron, every_seconds, time_zone, end_at }) {
+  const times = cron === null ? h('span', {}, `every ${describeSeconds(every_seconds)}`) : h('code', {}, cron)
+  return h('span', { class: 'stack' }, times, h('span', { class: 'soft' }, cron === null ? '' : time_zone, end_at === null ? '' : ` until ${formatDateTime(end_at)}`))
+}
+
+function describeSeconds(seconds) {
+  const [size, unit] = [[86_400, 'day'], [3600, 'hour'], [60, 'minute'], [1, 'second']].find(([length]) => seconds % length === 0)
+  return seconds === size ? unit : `${seconds / size} ${unit}s`
+}
+
+function nextRun({ next_run_at, paused_at }) {
+  if (paused_at !== null) return h('span', { class: 'stack' }, chip('paused', 'warn'), h('span', { class: 'soft figure' }, `since ${formatDateTime(paused_at)}`))
+  if (next_run_at === null) return h('span', { class: 'soft' }, 'No time ahead')
+  const countdown = h('span', { class: 'figure' })
+  showCountdown(countdown, next_run_at)
+  return h('span', { class: 'stack' }, countdown, h('span', { class: 'figure soft' }, formatDateTime(next_run_at)))
+}
+
+/** Shows the last runs as dots, each a link to its job, and the reason if the last time added none. */
+function lastRuns({ name, recent_jobs, last_run_at, last_skip }) {
+  const dots = recent_jobs.map(({ job_id, status, created_at }) => {
+    const text = `${name}, ${formatDateTime(created_at)}: ${status}`
+    return h('a', { class: `dot ${status} ${TONES[status]}`, href: jobPath(job_id), title: text, 'aria-label': text })
+  })
+  const age = h('span', { class: 'figure soft' })
+  if (last_run_at !== null) showAge(age, last_run_at, ' ago')
+  const isSkipped = last_skip !== null && (last_run_at === null || Date.parse(last_skip.at) > Date.parse(last_run_at))
+  const skip = isSkipped ? h('span', { class: 'warning', title: formatDateTime(last_skip.at) }, `Skipped: ${SKIPS[last_skip.reason] ?? last_skip.reason}`) : null
+  if (dots.length === 0 && last_run_at === null && skip === null) return h('span', { class: 'soft' }, 'never')
+  return h('span', { class: 'stack' }, dots.length > 0 ? h('span', { class: 'dots' }, ...dots) : null, last_run_at === null ? null : age, skip)
+}
+
+function actionsOf(item, api, account) {
+  const { id, name, is_built_in, paused_at } = item
+  const change = (action, done) => async () => {
     await call('POST', `${PATH}/${id}/${action}`)
-    await refresh()
+    api.replace(await call('GET', `${PATH}/${id}`))
     return `${done} ${name}`
   }
-  const run = actionButton('Run now', 'Starting…', `Run now: ${name}`, post('run', 'Started'), true)
-  const pause = buttonByState((isPaused) =>
-    isPaused
-      ? actionButton('Resume', 'Resuming…', `Resume ${name}`, post('resume', 'Resumed'), true)
-      : actionButton('Pause', 'Pausing…', `Pause ${name}`, post('pause', 'Paused'), true),
-  )
-  const actions = h('span', { class: 'actions' }, run, pause.node)
-  const label = h('strong', {}, name)
-  const owner = h('span', { class: 'soft' }, schedule.owner_id === null ? '' : `Account ${schedule.owner_id}`)
-  const times = h('code', {})
-  const task = h('span', {})
-  const node = row(h('span', { class: 'stack' }, label, owner), times, task, next.node, last.node, actions)
-  const update = (item) => {
-    setText(label, item.name)
-    setText(times, describeTimes(item))
-    setText(task, `${item.task_name} (${item.queue_type})`)
-    next.update(item)
-    last.update(item)
-    pause.update(item.paused_at !== null)
-  }
-  return { node, update }
+  const run = actionButton('Run now', 'Starting…', `Run now: ${name}`, change('run', 'Started'), true)
+  const pause = paused_at === null ? actionButton('Pause', 'Pausing…', `Pause ${name}`, change('pause', 'Paused'), true) : actionButton('Resume', 'Resuming…', `Resume ${name}`, change('resume', 'Resumed'), true)
+  const edit = button('Edit', () => openEditor(item, api, account), { label: `Edit ${name}` })
+  return is_built_in ? [run, pause] : [run, pause, edit, deleteButton(item, api)]
 }
 
-/** Returns the cron expression with its time zone, or the interval. */
-const describeTimes = ({ cron, every_seconds, time_zone }) =>
-  cron === null ? `every ${every_seconds} s` : time_zone === 'UTC' ? cron : `${cron} ${time_zone}`
+const deleteButton = (item, api) =>
+  actionButton('Delete', 'Deleting…', `Delete ${item.name}`, async () => {
+    if (!(await confirmAction(`Delete ${item.name}?`, 'It adds no more jobs. Its jobs and their results remain until they expire.', 'Delete schedule'))) return null
+    await call('DELETE', `${PATH}/${item.id}`)
+    api.remove(item)
+    return `Deleted ${item.name}`
+  }, true)
 
-/** Makes a cell with a countdown to the next run and its time. For a paused schedule it shows the time of the pause. */
-function nextRun() {
-  const countdown = h('span', { class: 'figure' })
-  const exact = h('span', { class: 'figure soft' })
-  const paused = h('span', { class: 'chip warn' }, 'paused')
-  const update = ({ next_run_at, paused_at }) => {
-    countdown.hidden = next_run_at === null
-    paused.hidden = paused_at === null
-    showCountdown(countdown, next_run_at)
-    const time = paused_at ?? next_run_at
-    setText(exact, time === null ? 'No time ahead' : `${paused_at === null ? '' : 'since '}${formatDateTime(time)}`)
-  }
-  return { node: h('span', { class: 'stack' }, countdown, paused, exact), update }
+const FIELDS = ['name', 'queue_type', 'task_name', 'args', 'cron', 'every_seconds', 'time_zone']
+const MORE = ['start_at', 'end_at', 'overlap', 'catch_up']
+
+const settings = {
+  cron: { label: 'Times (cron)', placeholder: '30 2 * * mon-fri', help: 'Minute, hour, day of month, month and day of week, or @daily. Leave it empty for an interval.' },
+  every_seconds: { label: 'Or an interval in seconds', help: 'At least 60.' },
+  time_zone: { help: 'Such as Europe/Berlin; for cron.', suggestions: typeof Intl.supportedValuesOf === 'function' ? ['UTC', ...Intl.supportedValuesOf('timeZone')] : undefined },
+  overlap: { label: 'If the last job has not ended', options: [['skip', 'skip this time'], ['queue', 'add a job anyway']] },
+  catch_up: { label: 'After an outage', options: [['none', 'skip missed times'], ['last', 'run the latest missed time']] },
 }
 
-/** Makes a cell with the age and time of the last run. The status of its job is a link until the job is pruned. */
-function lastRun(name) {
-  const ago = h('span', { class: 'figure' })
-  const link = h('a', {})
-  const exact = h('span', { class: 'figure soft' })
-  const update = ({ last_run_at, last_job }) => {
-    showAge(ago, last_run_at, ' ago')
-    setText(exact, last_run_at === null ? '' : formatDateTime(last_run_at))
-    link.hidden = last_job === null
-    if (last_job === null) return
-    const { job_id, status, error } = last_job
-    link.href = `/monitor/jobs/${job_id}`
-    link.className = `chip ${TONES[status]}`
-    link.title = error?.detail ?? ''
-    link.setAttribute('aria-label', `Last job of ${name}: ${status}`)
-    setText(link, status)
-  }
-  return { node: h('span', { class: 'stack' }, h('span', { class: 'chips' }, ago, link), exact), update }
+async function add(api, account) {
+  const created = await openForm('New schedule', {
+    operation: 'POST /api/v1/schedules',
+    fields: FIELDS,
+    more: MORE,
+    set: { ...settings, ...(await taskFields(account)) },
+    submit: 'Create schedule',
+  })
+  if (created === null) return
+  api.insert(created)
+  announce(`${created.name} runs next ${formatDateTime(created.next_run_at)}`)
+}
+
+async function openEditor(item, api, account) {
+  const given = { queue: item.queue_type, task: item.task_name, args: item.args }
+  await openForm(`Edit ${item.name}`, {
+    operation: 'PATCH /api/v1/schedules/{schedule_id}',
+    params: { schedule_id: item.id },
+    fields: FIELDS,
+    more: MORE,
+    set: { ...settings, ...(await taskFields(account, given)) },
+    values: item,
+    // A value of one clears the other.
+    prepare: ({ cron, every_seconds, ...json }) => ({ ...json, ...(cron ? { cron } : {}), ...(every_seconds ? { every_seconds } : {}) }),
+    done: (changed) => {
+      api.replace(changed)
+      return `Saved ${changed.name}`
+    },
+  })
 }

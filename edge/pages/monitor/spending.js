@@ -1,41 +1,45 @@
 // Panels of model costs and sent messages by day.
 
-import { call } from './api.js'
-import { stackedBars } from './chart.js'
-import { announce, h, panel, setText, table } from './dom.js'
-import { formatCount, formatDollars } from './format.js'
+import { call } from '../parts/api.js'
+import { timeChart } from '../parts/chart.js'
+import { replaceAddress } from '../parts/filters.js'
+import { announce, h, panel } from '../parts/dom.js'
+import { formatCount, formatDollars } from '../parts/format.js'
+import { emptyNotice, failure, skeleton } from '../parts/states.js'
+import { table } from '../parts/table.js'
 
 const PERIODS = [7, 30, 90, 366]
-const DEFAULT_PERIOD = 30
+const DEFAULT_PERIOD = '30'
 // Number of models with a colour of their own; all others share one.
 const MAX_COLOURS = 5
 const DAY_MS = 86_400_000
 
 /**
- * Makes two panels and a choice of days. After each choice, `onTotals` receives the cost and the number of sent
- * messages.
+ * Makes two panels and a choice of days. `readTables` returns the tables with their retention. After each choice,
+ * `onTotals` receives the cost and the number of sent messages.
  */
-export function makeSpending(onTotals) {
-  const models = makeModels()
-  const sends = makeSends()
-  const periodSelect = h('select', {}, ...PERIODS.map((n) => h('option', { value: n, selected: n === DEFAULT_PERIOD }, n === 366 ? 'year' : `${n} days`)))
-  const problem = h('p', { class: 'bad', role: 'alert' })
+export function makeSpending(readTables, onTotals) {
+  const [models, sends] = [h('div', { class: 'body' }, skeleton(6)), h('div', { class: 'body' }, skeleton(6))]
+  const select = h('select', {}, ...PERIODS.map((n) => h('option', { value: n }, n === 366 ? 'year' : `${n} days`)))
+  select.value = new URLSearchParams(location.search).get('days') ?? DEFAULT_PERIOD
+  if (select.value === '') select.value = DEFAULT_PERIOD
   const load = async () => {
-    const spent = await call('GET', `/api/v1/system/spending?days=${periodSelect.value}`)
-    const days = daysOf(spent)
-    onTotals(models.show(spent.models, days), sends.show(spent.sends, days))
-  }
-  periodSelect.addEventListener('change', async () => {
-    problem.textContent = ''
     try {
-      await load()
-      announce(`Showing the last ${periodSelect.selectedOptions[0].textContent}`)
+      const [spent, { tables }] = await Promise.all([call('GET', `/api/v1/system/spending?days=${select.value}`), readTables()])
+      const days = daysOf(spent)
+      onTotals(showModels(models, spent.models, days, cutOf(tables, 'ai_usage')), showSends(sends, spent.sends, days, cutOf(tables, 'comms_send')))
     } catch (error) {
-      problem.textContent = error.message
+      models.replaceChildren(failure(error, load))
+      sends.replaceChildren()
     }
+  }
+  select.addEventListener('change', async () => {
+    replaceAddress({ days: select.value === DEFAULT_PERIOD ? null : select.value })
+    await load()
+    announce(`Showing the last ${select.selectedOptions[0].textContent}`)
   })
-  const bar = h('div', { class: 'line' }, h('label', { class: 'period' }, 'The last ', periodSelect), problem)
-  return { node: h('div', { class: 'spending' }, bar, h('div', { class: 'columns' }, models.node, sends.node)), load }
+  const period = h('label', { class: 'inline' }, 'The last ', select)
+  return { node: h('div', { class: 'parts' }, period, h('div', { class: 'columns' }, panel('Model costs', {}, models), panel('Messages', {}, sends))), load }
 }
 
 /** Returns all days from `from` to `to` as ISO dates. */
@@ -44,123 +48,104 @@ function daysOf({ from, to }) {
   return Array.from({ length }, (_, i) => new Date(Date.parse(from) + i * DAY_MS).toISOString().slice(0, 10))
 }
 
-/** Makes a bar chart. Below it are its first day, its last day and the highest daily total. */
-function makeChart(format) {
-  const { node: bars, draw } = stackedBars()
-  const [first, last, most] = ['first', 'last', 'most'].map(() => h('span', {}))
-  const show = (layers, days, label) => {
-    draw(layers, label)
-    const totals = days.map((_, i) => layers.reduce((sum, { values }) => sum + values[i], 0))
-    setText(first, days[0])
-    setText(last, days.at(-1))
-    setText(most, `at most ${format(Math.max(...totals))} a day`)
-  }
-  return { node: h('div', { class: 'figures' }, bars, h('p', { class: 'soft ends' }, first, most, last)), show }
+/** Returns the time before which rows of a table are pruned; null if they are kept. */
+function cutOf(tables, name) {
+  const days = tables.find((one) => one.name === name)?.retention?.days
+  return days > 0 ? Date.now() - days * DAY_MS : null
+}
+
+/** Makes a chart of stacked bars by day, with the retention's cut as a mark. */
+function makeChart(title, layers, days, format, cut) {
+  const chart = timeChart({ title, series: layers.map(({ name, tone }) => ({ name, tone, kind: 'bars' })), format, isStacked: true, height: 190 })
+  const times = days.map((day) => Date.parse(day))
+  const marks = cut !== null && cut > times[0] ? [{ at: cut, text: 'pruned before' }] : []
+  // The chart measures its width, so it is drawn once it is part of the page.
+  requestAnimationFrame(() => chart.draw({ times, values: layers.map(({ values }) => values) }, marks))
+  return chart.node
 }
 
 /** Makes a table that builds its rows only when opened, because it may be long. */
-function makeByDay(caption, columns, rowsOf) {
+function makeByDay(caption, columns, rows) {
   const { node, body, row } = table(caption, columns)
-  const details = h('details', {}, h('summary', {}, 'By day'), node)
-  let rows = []
-  const fill = () => details.open && body.replaceChildren(...rows.map((cells) => row(...cells)))
-  details.addEventListener('toggle', fill)
-  const show = (items) => {
-    rows = rowsOf(items)
-    details.hidden = rows.length === 0
-    fill()
-  }
-  return { node: details, show }
+  const details = h('details', {}, h('summary', {}, 'By day'), h('div', { class: 'scroll' }, node))
+  details.addEventListener('toggle', () => body.append(...rows.map((cells) => row(...cells))), { once: true })
+  return details
 }
 
-const swatch = (kind) => h('span', { class: `swatch ${kind}`, 'aria-hidden': 'true' })
+const swatch = (tone) => {
+  const node = h('span', { class: 'swatch', 'aria-hidden': 'true' })
+  node.style.background = `var(${tone})`
+  return node
+}
 const sum = (items, field) => items.reduce((total, item) => total + (item[field] ?? 0), 0)
 const latestFirst = (a, b) => (a.day < b.day ? 1 : a.day > b.day ? -1 : 0)
+const toneOf = (i) => `--tone${Math.min(i, MAX_COLOURS)}`
 
-function makeModels() {
-  const chart = makeChart(formatDollars)
-  const { node, body, row } = table('Model costs', [
-    ['Model', 'wide'],
-    ['Requests', 'number'],
-    ['Tokens', 'number'],
-    ['Cost', 'number'],
-  ])
-  const none = h('p', { class: 'soft' }, 'No model was used in this period.')
-  const byDay = makeByDay(
-    'Model costs by day',
-    [
-      ['Day', 'name'],
-      ['Model', 'wide'],
-      ['Requests', 'number'],
-      ['Tokens', 'number'],
-      ['Cost', 'number'],
-    ],
-    (models) =>
-      models
-        .flatMap(({ model_id, days }) => days.map((entry) => ({ ...entry, model_id })))
-        .sort(latestFirst)
-        .map(({ day, model_id, requests, tokens, cost }) => [day, model_id, formatCount(requests), formatCount(tokens), formatDollars(cost)]),
-  )
-  const show = (models, days) => {
-    const kindOf = (i) => `tone${Math.min(i, MAX_COLOURS)}`
-    const layers = models.map((model, i) => {
-      const costs = new Map(model.days.map(({ day, cost }) => [day, cost ?? 0]))
-      return { values: days.map((day) => costs.get(day) ?? 0), kind: kindOf(i) }
-    })
-    const cost = models.some((model) => model.cost !== null) || models.length === 0 ? sum(models, 'cost') : null
-    chart.show(layers, days, `Model costs by day, ${formatDollars(cost)} in total`)
-    chart.node.hidden = !cost
-    node.hidden = models.length === 0
-    none.hidden = models.length > 0
-    body.replaceChildren(
-      ...models.map(({ vendor, model_id, requests, tokens, cost: modelCost, unpriced_requests }, i) =>
-        row(
-          h('span', {}, swatch(kindOf(i)), h('strong', {}, model_id), h('span', { class: 'soft' }, ` ${vendor}`)),
-          formatCount(requests),
-          formatCount(tokens),
-          h('span', {}, formatDollars(modelCost), modelCost !== null && unpriced_requests > 0 ? ` and ${formatCount(unpriced_requests)} without a price` : ''),
-        ),
-      ),
-    )
-    byDay.show(models)
+// Further models are folded.
+const MAX_MODELS = 10
+
+const MODEL_COLUMNS = [['Model', 'wide'], ['Requests', 'number'], ['Tokens', 'number'], ['Cost', 'number']]
+
+/** Shows the costs of models, and returns their total. */
+function showModels(body, models, days, cut) {
+  const cost = models.some((model) => model.cost !== null) || models.length === 0 ? sum(models, 'cost') : null
+  if (models.length === 0) {
+    body.replaceChildren(emptyNotice('No model was used in this period.'))
     return cost
   }
-  return { node: panel('Model costs', {}, chart.node, none, node, byDay.node), show }
+  const tables = [modelTable('Model costs', models.slice(0, MAX_MODELS), 0)]
+  if (models.length > MAX_MODELS) tables.push(h('details', {}, h('summary', {}, `${formatCount(models.length - MAX_MODELS)} more models`), modelTable('More models', models.slice(MAX_MODELS), MAX_MODELS)))
+  const entries = models.flatMap(({ model_id, days: its }) => its.map((entry) => ({ ...entry, model_id }))).sort(latestFirst)
+  const byDay = makeByDay(
+    'Model costs by day',
+    [['Day', 'name'], ...MODEL_COLUMNS],
+    entries.map(({ day, model_id, requests, tokens, cost: dayCost }) => [day, model_id, formatCount(requests), formatCount(tokens), formatDollars(dayCost)]),
+  )
+  const title = `Model costs by day, ${formatDollars(cost)} in total`
+  body.replaceChildren(...[cost ? makeChart(title, modelLayers(models, days), days, formatDollars, cut) : null, ...tables, byDay].filter(Boolean))
+  return cost
 }
 
-const OUTCOMES = ['delivered', 'sent', 'failed', 'bounced', 'complained', 'unknown', 'cancelled', 'waiting']
+function modelTable(caption, models, from) {
+  const { node, body, row } = table(caption, MODEL_COLUMNS)
+  body.append(...models.map((model, i) => row(...modelCells(model, toneOf(from + i)))))
+  return h('div', { class: 'scroll' }, node)
+}
+
+function modelLayers(models, days) {
+  const valuesOf = (its) => days.map((day) => its.reduce((total, model) => total + (model.days.find((entry) => entry.day === day)?.cost ?? 0), 0))
+  const own = models.slice(0, MAX_COLOURS).map((model, i) => ({ name: model.model_id, tone: toneOf(i), values: valuesOf([model]) }))
+  return models.length > MAX_COLOURS ? [...own, { name: 'all others', tone: toneOf(MAX_COLOURS), values: valuesOf(models.slice(MAX_COLOURS)) }] : own
+}
+
+const modelCells = ({ vendor, model_id, requests, tokens, cost, unpriced_requests }, tone) => [
+  h('span', {}, swatch(tone), h('strong', {}, model_id), h('span', { class: 'soft' }, ` ${vendor}`)),
+  formatCount(requests),
+  formatCount(tokens),
+  h('span', {}, formatDollars(cost), cost !== null && unpriced_requests > 0 ? h('span', { class: 'soft' }, ` and ${formatCount(unpriced_requests)} without a price`) : ''),
+]
+
+const TONES = { delivered: '--tone3', sent: '--tone0', failed: '--bad', bounced: '--tone1', complained: '--tone4', unknown: '--warn', cancelled: '--tone2', waiting: '--tone5' }
+const OUTCOMES = Object.keys(TONES)
 // Outcomes that only messages accepted by the provider can have.
 const ACCEPTED = ['delivered', 'sent', 'bounced', 'complained']
 const CHANNELS = { email: 'Email', sms: 'Text messages', call: 'Calls' }
-const OUTCOME_COLUMNS = OUTCOMES.map((outcome) => [outcome[0].toUpperCase() + outcome.slice(1), 'number'])
 
-function makeSends() {
-  const chart = makeChart(formatCount)
-  const { node, body, row } = table('Messages', [['Channel', 'name'], ...OUTCOME_COLUMNS])
-  const legend = h('p', { class: 'soft legend' }, ...OUTCOMES.map((outcome) => h('span', {}, swatch(outcome), outcome)))
-  const none = h('p', { class: 'soft' }, 'No messages were sent in this period.')
-  const byDay = makeByDay('Messages by day', [['Day', 'name'], ['Channel', ''], ...OUTCOME_COLUMNS], (sends) =>
-    sends.toSorted(latestFirst).map((entry) => [entry.day, CHANNELS[entry.channel], ...OUTCOMES.map((outcome) => formatCount(entry[outcome]))]),
-  )
-  const show = (sends, days) => {
-    const ofDay = Map.groupBy(sends, ({ day }) => day)
-    const layers = OUTCOMES.map((outcome) => ({
-      values: days.map((day) => sum(ofDay.get(day) ?? [], outcome)),
-      kind: outcome,
-    }))
-    const sent = ACCEPTED.reduce((all, outcome) => all + sum(sends, outcome), 0)
-    chart.show(layers, days, `Messages by day, ${formatCount(sent)} sent in total`)
-    for (const part of [chart.node, legend, node]) part.hidden = sends.length === 0
-    none.hidden = sends.length > 0
-    const channels = Object.keys(CHANNELS).filter((channel) => sends.some((entry) => entry.channel === channel))
-    body.replaceChildren(
-      ...channels.map((channel) => {
-        const channelSends = sends.filter((entry) => entry.channel === channel)
-        return row(h('strong', {}, CHANNELS[channel]), ...OUTCOMES.map((outcome) => formatCount(sum(channelSends, outcome))))
-      }),
-    )
-    byDay.show(sends)
+/** Shows the messages by outcome, and returns how many were sent. */
+function showSends(body, sends, days, cut) {
+  const sent = ACCEPTED.reduce((all, outcome) => all + sum(sends, outcome), 0)
+  if (sends.length === 0) {
+    body.replaceChildren(emptyNotice('No messages were sent in this period.'))
     return sent
   }
-  return { node: panel('Messages', {}, chart.node, legend, none, node, byDay.node), show }
+  // Columns without any message would only take space.
+  const used = OUTCOMES.filter((outcome) => sum(sends, outcome) > 0)
+  const columns = used.map((outcome) => [outcome[0].toUpperCase() + outcome.slice(1), 'number'])
+  const ofDay = Map.groupBy(sends, ({ day }) => day)
+  const layers = used.map((outcome) => ({ name: outcome, tone: TONES[outcome], values: days.map((day) => sum(ofDay.get(day) ?? [], outcome)) }))
+  const { node, body: rows, row } = table('Messages', [['Channel', 'name'], ...columns])
+  for (const [channel, its] of Map.groupBy(sends, (entry) => entry.channel)) rows.append(row(h('strong', {}, CHANNELS[channel]), ...used.map((outcome) => formatCount(sum(its, outcome)))))
+  const byDay = makeByDay('Messages by day', [['Day', 'name'], ['Channel', ''], ...columns], sends.toSorted(latestFirst).map((entry) => [entry.day, CHANNELS[entry.channel], ...used.map((outcome) => formatCount(entry[outcome]))]))
+  body.replaceChildren(makeChart(`Messages by day, ${formatCount(sent)} sent in total`, layers, days, formatCount, cut), h('div', { class: 'scroll' }, node), byDay)
+  return sent
 }

@@ -24,6 +24,14 @@ function resolveColour(name) {
   return color || colour(name)
 }
 
+/** Formats a tick of the time axis: the time of day, or the date at midnight and of whole days. */
+function formatTick(seconds, step) {
+  const time = new Date(seconds * 1000)
+  const isMidnight = time.getHours() === 0 && time.getMinutes() === 0
+  if (step >= 86_400 || isMidnight) return time.toLocaleDateString('en-GB', { day: 'numeric', month: 'short' })
+  return time.toLocaleTimeString('en-GB', { hour: '2-digit', minute: '2-digit', second: step < 60 ? '2-digit' : undefined })
+}
+
 /**
  * Makes a chart of values over time. Options:
  * - `title`: its name; `format(value)`: the text of a value;
@@ -53,7 +61,7 @@ export function timeChart({ title, series, format, sync, height = 170, isStacked
         cursor: { sync: sync === undefined ? undefined : { key: sync }, drag: { x: false, y: false }, points: { size: 6 } },
         legend: { live: true },
         scales: { x: { time: true }, y: { range: (_, _low, high) => [0, high > 0 ? high * 1.08 : 1] } },
-        axes: [axis, { ...axis, size: 64, values: (_, ticks) => ticks.map((value) => format(value)) }],
+        axes: [{ ...axis, size: 30, values: (_, ticks, _axis, _space, step) => ticks.map((seconds) => formatTick(seconds, step)) }, { ...axis, size: 64, values: (_, ticks) => ticks.map((value) => format(value)) }],
         series: [{ label: 'Time', value: (_, seconds) => (seconds === null ? '–' : formatDateTime(seconds * 1000)) }, ...series.map(seriesOptions)],
         hooks: { draw: [drawMarks] },
       },
@@ -146,13 +154,13 @@ export function heatMap({ title, format }) {
 }
 
 /**
- * Makes a timeline. Each item is a row `{ label, href, spans, note }` with `spans` of `{ from, to, kind, text }` in ms on a
- * shared scale; `kind` is a CSS class, such as `waited` or `ran`.
+ * Makes a timeline. Each item is a row `{ label, href, spans, note, more }` with `spans` of `{ from, to, kind, text }` in ms
+ * on a shared scale; `kind` is a CSS class, such as `waited` or `ran`. `more` are nodes below the row.
  */
 export function timeline(title, items) {
   const [from, to] = [Math.min(...items.flatMap(({ spans }) => spans.map((span) => span.from))), Math.max(...items.flatMap(({ spans }) => spans.map((span) => span.to)))]
   const scale = 1000 / Math.max(1, to - from)
-  const rowOf = ({ label, href, spans, note }) =>
+  const rowOf = ({ label, href, spans, note, more = [] }) =>
     h(
       'li',
       {},
@@ -162,6 +170,7 @@ export function timeline(title, items) {
         { class: 'span', viewBox: '0 0 1000 10', preserveAspectRatio: 'none', 'aria-hidden': 'true' },
         ...spans.map((span) => svg('rect', { class: span.kind, x: ((span.from - from) * scale).toFixed(1), width: Math.max(2, (span.to - span.from) * scale).toFixed(1), height: 10 }, svg('title', {}, span.text ?? ''))),
       ),
+      ...more,
     )
   return h('ol', { class: 'timeline', 'aria-label': title }, ...items.map(rowOf))
 }

@@ -24,10 +24,10 @@ export function openDialog(title, content, { isWide = false } = {}) {
   return { node, closed }
 }
 
-/** Asks before an action that nothing can undo. Resolves to true if the person confirms. */
-export async function confirmAction(title, text, confirmLabel) {
+/** Asks before an action that nothing can undo. Resolves to true if the person confirms. `isDanger` colours its button. */
+export async function confirmAction(title, text, confirmLabel, { isDanger = true } = {}) {
   const no = h('button', { class: 'plain', value: '' }, 'Go back')
-  const yes = h('button', { class: 'danger', value: 'yes' }, confirmLabel)
+  const yes = h('button', { class: isDanger ? 'danger' : '', value: 'yes' }, confirmLabel)
   const { closed } = openDialog(title, h('form', { method: 'dialog' }, h('p', {}, text), h('div', { class: 'actions end' }, no, yes)))
   no.focus()
   return (await closed) === 'yes'

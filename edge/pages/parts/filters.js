@@ -10,7 +10,7 @@ const WAIT_MS = 300
  * Makes a bar of filters. Each is `{ name, label, type, options, suggestions, more }`:
  * - `name`: the query parameter of the route; `label`: its name on the page;
  * - `options`: values or `[value, text]` pairs for a select; a function that returns them may be asynchronous;
- * - `suggestions`: values for a datalist, or a function as above; `type`: the type of the input, `search` by default;
+ * - `suggestions`: values or pairs for a datalist, or a function as above; `type`: the type of the input, `search` by default;
  * - `isMore`: shown behind "More filters" until used.
  *
  * `onChange` runs after each change. With `name`, several lists of a page have their own parameters in the address.
@@ -92,7 +92,7 @@ function makeInput({ name, label, type = 'search', options, suggestions }, given
   const control = h('input', { name, type, value, autocomplete: 'off', list: suggestions && id })
   if (suggestions === undefined) return { node: h('label', {}, label, control), control }
   const known = h('datalist', { id })
-  fill(suggestions, (values) => known.replaceChildren(...values.map((option) => h('option', { value: option }))))
+  fill(suggestions, (values) => known.replaceChildren(...values.map((option) => h('option', Array.isArray(option) ? { value: option[0], label: option[1] } : { value: option }))))
   return { node: h('label', {}, label, control, known), control }
 }
 

@@ -118,7 +118,8 @@ function choices(field) {
 }
 
 function group(field) {
-  const parts = field.fields.map((inner) => [inner, makeInput(inner)])
+  // An optional group may stay empty, so the browser must not demand its fields.
+  const parts = field.fields.map((inner) => [inner, makeInput(field.isRequired ? inner : { ...inner, isRequired: false })])
   const node = h('span', { class: 'group' }, ...parts.map(([inner, input]) => h('label', { class: input.isBox ? 'box' : '' }, input.isBox ? [input.node, labelOf(inner)] : null, input.isBox ? null : labelOf(inner), input.isBox ? null : input.node)))
   const read = () => {
     const values = Object.fromEntries(parts.map(([inner, input]) => [inner.name, input.read()]).filter(([, value]) => value !== undefined))

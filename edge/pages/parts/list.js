@@ -25,15 +25,21 @@ const SHORT = 10
  */
 export function list(options) {
   const { title, columns, key = (item) => item.id, pageSize = 50, bulk = [] } = options
-    const state = { items: [], next: null, total: null, sort: null, rows: new Map(), selected: new Set() }
+    const state = { items: [], next: null, total: null, sort: null, selected: new Set() }
   const filters = filterBar(options.filters ?? [], { name: options.name, onChange: () => load() })
   state.sort = filters.sort() ?? options.sort ?? null
-  const chooser = columnChooser(options.name, columns, () => redraw())
+  // Rows of unchanged items stay, with their focus and selection.
+  let made = new WeakMap()
+  const chooser = columnChooser(options.name, columns, () => {
+    made = new WeakMap()
+    redraw()
+  })
   const shownColumns = () => columns.filter((column) => chooser.isShown(column))
 
   const head = h('tr', { role: 'row' })
   const body = h('tbody', { role: 'rowgroup' })
   const table = h('table', { role: 'table' }, h('caption', { class: 'hidden' }, title), h('thead', { role: 'rowgroup' }, head), body)
+  const scroller = h('div', { class: 'scroll', role: 'group', 'aria-label': title }, table)
   const count = h('p', { class: 'soft count', role: 'status' })
   const more = h('button', { class: 'plain', type: 'button', hidden: true, onclick: () => readMore() }, 'More')
   const content = h('div', { class: 'body' }, skeleton(5))
@@ -83,10 +89,12 @@ export function list(options) {
   const redraw = () => {
     const isEmpty = state.items.length === 0
     drawHead()
-    body.replaceChildren(...state.items.map(makeRow))
+    keepPlace(body, state.items.map((item) => String(key(item))), () => body.replaceChildren(...state.items.map((item) => made.get(item) ?? makeRow(item))))
     const text = filters.isActive() ? 'Nothing matches these filters.' : (options.empty ?? `No ${title.toLowerCase()} yet.`)
     const clear = filters.isActive() ? [h('button', { class: 'plain', type: 'button', onclick: () => filters.clear() }, 'Clear filters')] : (options.emptyMore?.() ?? [])
-    content.replaceChildren(isEmpty ? emptyNotice(text, ...clear) : h('div', { class: 'scroll', role: 'group', 'aria-label': title }, table))
+    // Moving the table would lose the focus.
+    if (isEmpty) content.replaceChildren(emptyNotice(text, ...clear))
+    else if (content.firstElementChild !== scroller) content.replaceChildren(scroller)
     makeScrollable(content.firstElementChild)
     more.hidden = state.next === null
     const shown = formatCount(state.items.length)
@@ -105,14 +113,16 @@ export function list(options) {
     const cells = shownColumns().map((column) => h('th', { role: 'columnheader', scope: 'col', class: column.kind ?? '', 'aria-sort': orderOf(column) }, sortable(column)))
     const select = bulk.length === 0 ? [] : [h('th', { role: 'columnheader', scope: 'col', class: 'select' }, selection.all())]
     const act = options.actions === undefined ? [] : [h('th', { role: 'columnheader', scope: 'col', class: 'act' }, h('span', { class: 'hidden' }, 'Actions'))]
+    const at = [...head.children].findIndex((one) => one.contains(document.activeElement))
     head.replaceChildren(...select, ...cells, ...act)
+    head.children[at]?.querySelector('button, input')?.focus()
   }
   const makeRow = (item) => {
     const cells = shownColumns().map((column) => cell([column.name, column.kind ?? ''], column.show(item, api)))
     const select = bulk.length === 0 ? [] : [h('td', { role: 'cell', class: 'select' }, selection.box(item, options.nameOf?.(item) ?? key(item)))]
     const act = options.actions === undefined ? [] : [h('td', { role: 'cell', class: 'act' }, h('span', { class: 'actions' }, ...[options.actions(item, api)].flat().filter(Boolean)))]
-    const row = h('tr', { role: 'row' }, ...select, ...cells, ...act)
-    state.rows.set(key(item), row)
+    const row = h('tr', { role: 'row', 'data-item': key(item) }, ...select, ...cells, ...act)
+    made.set(item, row)
     return row
   }
   const change = (update) => {
@@ -126,13 +136,36 @@ export function list(options) {
     filter: () => filters.query(),
     remove: (item) => change(() => (state.items = state.items.filter((other) => key(other) !== key(item)))),
     insert: (item) => change(() => state.items.unshift(item)),
-    replace: (item) => change(() => (state.items = state.items.map((other) => (key(other) === key(item) ? item : other)))),
+    replace: (item) =>
+      change(() => {
+        made.delete(item)
+        state.items = state.items.map((other) => (key(other) === key(item) ? item : other))
+      }),
   }
   const tools = [...(options.buttons?.(api) ?? []), order, chooser.node].filter(Boolean)
   const note = options.note ? h('p', { class: 'soft' }, options.note) : null
   const node = panel(title, { class: 'panel list', tools }, note, filters.node, selection.node, content, h('div', { class: 'actions' }, count, more))
   return { node, load, ...api }
 }
+
+/**
+ * Redraws rows and keeps the focus in the row of the same item. If that item is gone, the focus goes to the next row,
+ * where a key press triggers no action by mistake.
+ */
+function keepPlace(body, keys, draw) {
+  const focused = document.activeElement
+  const row = body.contains(focused) ? focused.closest('tr') : null
+  const place = row === null ? null : { key: row.dataset.item, at: [...body.children].indexOf(row), name: nameOf(focused), fromEnd: controlsOf(row).indexOf(focused) - controlsOf(row).length }
+  draw()
+  if (place === null || body.contains(document.activeElement) || body.childElementCount === 0) return
+  const same = keys.indexOf(place.key)
+  const now = body.children[same === -1 ? Math.min(place.at, body.childElementCount - 1) : same]
+  const controls = controlsOf(now)
+  focusNode(same === -1 ? now : (controls.find((control) => nameOf(control) === place.name) ?? controls.at(place.fromEnd) ?? controls.at(-1) ?? now), { preventScroll: true })
+}
+
+const nameOf = (control) => control.getAttribute('aria-label') ?? control.textContent
+const controlsOf = (row) => [...row.querySelectorAll('button, a[href], input, select')]
 
 /** Lets the keyboard scroll a table that is wider than its panel. */
 function makeScrollable(box) {

@@ -38,6 +38,7 @@ const FoundJob = z
     name: z.string(),
     queue: z.string(),
     owner_id: z.int().nullable(),
+    owner_email: z.string().nullable(),
     status: z.enum(STATUSES),
     label: z.string(),
     attempts: z.int(),

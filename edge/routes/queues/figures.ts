@@ -8,6 +8,18 @@ export type TallySpan = readonly [queue: string, span: number, outcome: TallyOut
 /** Histograms of the times of a queue's attempts in the window, with the bounds `HISTOGRAM_BOUNDS`. */
 export type TallyTimes = readonly [queue: string, runs: readonly number[], waits: readonly number[]]
 
+/** Histograms of the times of a queue's attempts in one span. */
+export type SpanTimes = readonly [...TallyTimes, span: number]
+
+/** Times of a queue by span, for charts; the last span is still open. */
+export interface TimesHistory {
+  readonly wait: readonly (Times | null)[]
+  readonly run: readonly (Times | null)[]
+  /** Numbers of attempts by the bounds {@link HISTOGRAM_BOUNDS}; empty for a span without attempts. */
+  readonly waits: readonly (readonly number[])[]
+  readonly runs: readonly (readonly number[])[]
+}
+
 export interface Figures {
   readonly ended: number
   readonly failed: number
@@ -21,6 +33,29 @@ interface Times {
   readonly p50: number
   readonly p95: number
   readonly p99: number
+}
+
+/** Returns a function that computes the times of a queue by span; null for queues without times. */
+export function createTimesCalculator(
+  times: readonly SpanTimes[],
+  window: TallyWindow,
+  nowMs: number,
+): (queue: string) => TimesHistory | null {
+  const { span: seconds, spans } = WINDOWS[window]
+  const first = Math.floor(nowMs / 1000 / seconds) - spans + 1
+  const byQueue = Map.groupBy(times, ([queue]) => queue)
+  return (queue) => {
+    const own = byQueue.get(queue)
+    if (own === undefined) return null
+    const runs = Array.from({ length: spans }, (): readonly number[] => [])
+    const waits = [...runs]
+    for (const [, spanRuns, spanWaits, span] of own) {
+      if (span < first || span >= first + spans) continue
+      runs[span - first] = spanRuns
+      waits[span - first] = spanWaits
+    }
+    return { wait: waits.map(computeTimes), run: runs.map(computeTimes), waits, runs }
+  }
 }
 
 const FINAL_OUTCOMES: ReadonlySet<TallyOutcome> = new Set(['done', 'failed', 'cancelled'])

@@ -4,19 +4,26 @@ import { fail } from '../../../sql/errors.ts'
 import {
   getQueueControl,
   lockQueueName,
+  MAX_TIMED_QUEUES,
   getWindowParameters as parametersOf,
   pauseQueue,
   readQueues,
   resumeQueue,
   setQueueLimit,
 } from '../../../sql/jobs/queues.ts'
-import { type TallyWindow, WINDOWS } from '../../../sql/jobs/tallies.ts'
+import { HISTOGRAM_BOUNDS, type TallyWindow, WINDOWS } from '../../../sql/jobs/tallies.ts'
 import { queuesOf, tasks } from '../../../tasks/index.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
-import { Timestamp } from '../../pipeline/request/schemas.ts'
+import { flag, Timestamp } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, area, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { appendAuditEvent } from '../../pipeline/write/audit.ts'
-import { createFigureCalculator, type TallySpan, type TallyTimes } from './figures.ts'
+import {
+  createFigureCalculator,
+  createTimesCalculator,
+  type SpanTimes,
+  type TallySpan,
+  type TallyTimes,
+} from './figures.ts'
 
 /** Routes that list the queues with their load and results, and that let admins control them. */
 
@@ -37,6 +44,14 @@ const Times = z
   .nullable()
   .describe('Seconds, accurate within a factor of 1.6 from 1 ms to 10,000 s; null if no attempt ended')
 
+const Histograms = z.array(z.array(z.int()))
+
+const TimesHistory = z
+  .strictObject({ wait: z.array(Times), run: z.array(Times), waits: Histograms, runs: Histograms })
+  .describe(
+    `Times in each span of the window, only with \`times\` and for the ${MAX_TIMED_QUEUES} queues with the most attempts. \`waits\` and \`runs\` count attempts by \`bounds\`, and are empty for a span without attempts`,
+  )
+
 const Queue = z
   .strictObject({
     ...controlFields,
@@ -53,6 +68,7 @@ const Queue = z
     history: z
       .strictObject({ ended: z.array(z.int()), failed: z.array(z.int()) })
       .describe('The same counts for each span of the window; the last span is still open'),
+    times: TimesHistory.nullable().optional(),
   })
   .meta({ id: 'Queue' })
 
@@ -61,6 +77,10 @@ const Queues = z
     at: Timestamp,
     window: z.enum(Object.keys(WINDOWS) as TallyWindow[]),
     span_seconds: z.int(),
+    bounds: z
+      .array(z.number())
+      .optional()
+      .describe('Upper bounds of histograms in seconds, only with `times`; longer times count last'),
     queues: z.array(Queue),
   })
   .meta({ id: 'Queues' })
@@ -79,23 +99,30 @@ export const queues = area('queues', '/api/v1/queues', { auth: 'admin' }, [
     summary: 'List queues with load, results and controls',
     description:
       'Lists the built-in queues, and at most 500 queues in all: worker queues with jobs, workers or controls come first. Figures of ended jobs are at most a few seconds old. The window `10m` has spans of 10 s, `1h` of 1 min, `24h` of 20 min and `7d` of 2 h.',
-    query: z.object({ window: z.enum(Object.keys(WINDOWS) as TallyWindow[]).default('10m') }),
+    query: z.object({
+      window: z.enum(Object.keys(WINDOWS) as TallyWindow[]).default('10m'),
+      times: flag().default(false).describe('True adds wait and run times by span'),
+    }),
     response: Queues,
     reads: 'statistics',
     mayLag: true,
-    handle: async ({ query: { window }, reader }) => {
-      const [at, found, tallies, times] = await reader.texts(readQueues, parametersOf(QUEUE_NAMES, window))
+    handle: async ({ query: { window, times: hasTimes }, reader }) => {
+      const values = parametersOf(QUEUE_NAMES, window, hasTimes)
+      const [at, found, tallies, times, spanTimes] = await reader.texts(readQueues, values)
       const figures = createFigureCalculator(
         JSON.parse(tallies!) as TallySpan[],
         JSON.parse(times!) as TallyTimes[],
         window,
         Date.parse(at!),
       )
+      const timesOf = createTimesCalculator(JSON.parse(spanTimes!) as SpanTimes[], window, Date.parse(at!))
       const queues = (JSON.parse(found!) as { queue: string }[]).map((queue) => ({
         ...queue,
         ...figures(queue.queue),
+        ...(hasTimes && { times: timesOf(queue.queue) }),
       }))
-      return answerJson(JSON.stringify({ at, window, span_seconds: WINDOWS[window].span, queues }))
+      const head = { at, window, span_seconds: WINDOWS[window].span }
+      return answerJson(JSON.stringify({ ...head, ...(hasTimes && { bounds: HISTOGRAM_BOUNDS }), queues }))
     },
   }),
 

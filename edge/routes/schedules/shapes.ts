@@ -61,6 +61,9 @@ export const Schedule = z
       description: 'When it last added a job, or joined an unfinished one; null if it never did',
     }),
     last_job: LastJob,
+    recent_jobs: z
+      .array(z.strictObject({ job_id: z.uuid(), status: z.enum(STATUSES), created_at: Timestamp }))
+      .meta({ description: 'The jobs of the last 20 runs that are still kept, oldest first' }),
     last_skip: LastSkip,
     created_at: Timestamp,
     updated_at: Timestamp,

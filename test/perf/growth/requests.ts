@@ -290,7 +290,10 @@ const jobs: Record<string, RequestMaker> = {
     big({ variant: 'of a waiting job', params: { job_id: job.waiting } }),
     big({ variant: 'of a running job', params: { job_id: job.running } }),
   ],
-  '/api/v1/queues': () => forEachValue('admin', 'window', ['10m', '1h', '24h', '7d']),
+  '/api/v1/queues': () => [
+    ...forEachValue('admin', 'window', ['10m', '1h', '24h', '7d']),
+    admin({ variant: 'with times', query: { window: '7d', times: 'true' } }),
+  ],
   '/api/v1/system/tables': byCallers(['admin']),
   '/api/v1/system/spending': () => [admin(), admin({ variant: 'of a year', query: { days: 366 } })],
   '/api/v1/batches/:batch_id': ({ job }) => [big({ params: { batch_id: job.batch } })],

@@ -1,76 +1,12 @@
-// Rows and buttons of the monitor. Creates each row once for its job or worker, and then updates it.
+// Rows of the monitor's lists. Creates each row once for its job or worker, and then updates it.
 
-import { call } from './api.js'
-import { announce, h, isBusy, reconcile, setText, setBusy } from './dom.js'
-import { shortId, formatBytes, formatTime, formatCount, showAge } from './format.js'
+import { actionButton, buttonByState } from '../parts/actions.js'
+import { call } from '../parts/api.js'
+import { h, reconcile, setBusy, setText } from '../parts/dom.js'
+import { formatBytes, formatCount, formatTime, shortId, showAge } from '../parts/format.js'
+import { cancelButton, jobPath, progressBar } from '../parts/jobs.js'
 
-/** CSS class of a chip, by job status. */
-export const TONES = { done: 'good', failed: 'bad', cancelled: 'warn', running: 'live', queued: '', waiting: '' }
-
-const jobLink = (job) => h('a', { class: 'job', href: `/monitor/jobs/${job.job_id}` }, job.name, h('code', {}, shortId(job.job_id)))
-
-/**
- * Makes a button that calls `run` and announces the text that `run` returns; null announces nothing. After a failure
- * the button can be pressed again. After a success it stays busy until redrawn, unless `repeatable` is true.
- */
-export function actionButton(text, busy, label, run, repeatable = false) {
-  const button = h('button', { class: 'plain', type: 'button', 'aria-label': label }, text)
-  const ready = () => {
-    button.removeAttribute('aria-disabled')
-    setText(button, text)
-  }
-  // Ignores key repeats, because the focus may have moved to the opposite button.
-  button.addEventListener('keydown', (event) => event.repeat && event.preventDefault())
-  button.addEventListener('click', async () => {
-    if (isBusy(button)) return
-    setBusy(button, busy)
-    try {
-      const done = await run()
-      if (done !== null) announce(done)
-      if (repeatable) ready()
-    } catch (error) {
-      ready()
-      announce(`${label}: ${error.message}`)
-    }
-  })
-  return button
-}
-
-/** Makes a wrapper for a button that depends on a state. A new state replaces the button with the result of `make`. */
-export function buttonByState(make) {
-  const node = h('span', {})
-  let shown
-  const update = (state) => {
-    if (state === shown) return
-    shown = state
-    node.replaceChildren(make(state))
-  }
-  return { node, update }
-}
-
-export const cancelButton = (id, name) =>
-  actionButton('Cancel', 'Cancelling…', `Cancel ${name} ${shortId(id)}`, async () => {
-    await call('DELETE', `/api/v1/jobs/${id}`)
-    return `Cancelling ${name}`
-  })
-
-export const retryButton = (id, name, onRetried = () => {}) =>
-  actionButton('Retry', 'Retrying…', `Retry ${name} ${shortId(id)}`, async () => {
-    onRetried(await call('POST', `/api/v1/jobs/${id}/retry`))
-    return `Retrying ${name}`
-  })
-
-/** Makes a progress bar, which is indeterminate without a total. */
-export function progressBar() {
-  const bar = h('progress', { 'aria-label': 'Progress' })
-  const update = (progress) => {
-    if (progress?.total) {
-      bar.max = progress.total
-      bar.value = progress.current ?? 0
-    } else bar.removeAttribute('value')
-  }
-  return { node: bar, update }
-}
+const jobLink = (job) => h('a', { class: 'job', href: jobPath(job.job_id) }, job.name, h('code', {}, shortId(job.job_id)))
 
 export function runningRow(job) {
   const elapsed = h('span', { class: 'figure' })
@@ -78,7 +14,7 @@ export function runningRow(job) {
   const label = h('span', { class: 'label' })
   const steps = h('span', { class: 'figure soft' })
   const worker = h('span', { class: 'soft' })
-  const bar = progressBar()
+  const bar = progressBar(`Progress of ${job.name} ${shortId(job.job_id)}`)
   const button = cancelButton(job.job_id, job.name)
   const node = h(
     'li',
@@ -130,6 +66,9 @@ export function waitingRow(job) {
   return { node, update }
 }
 
+// Chips of queues in a row; the others are in the title.
+const MAX_CHIPS = 6
+
 /** Returns a function that makes the rows of the worker table. The service does not know the threads of an HTTP worker. */
 export const workerRow = (row) => (worker) => {
   const parts = Array.from({ length: 6 }, () => h('span', {}))
@@ -148,7 +87,7 @@ export const workerRow = (row) => (worker) => {
     setText(threads, now.threads === null ? '–' : `${formatCount(now.busy)} of ${formatCount(now.threads)}`)
     setText(memory, now.memory_bytes ? formatBytes(now.memory_bytes) : '–')
     showAge(up, now.started_at)
-    reconcile(queues, now.queues, (queue) => queue, (queue) => ({ node: h('span', { class: 'chip' }, queue), update: () => {} }))
+    showQueues(queues, now.queues)
     action.update(now.drained)
   }
   const controlButton = (text, busy, done, path) =>
@@ -158,6 +97,12 @@ export const workerRow = (row) => (worker) => {
     })
   queues.className = 'chips'
   return { node: row(name.node, ...parts, action.node), update }
+}
+
+function showQueues(node, names) {
+  const shown = names.length > MAX_CHIPS + 1 ? [...names.slice(0, MAX_CHIPS), `and ${names.length - MAX_CHIPS} more`] : names
+  node.title = names.join(', ')
+  reconcile(node, shown, (name) => name, (name) => ({ node: h('span', { class: 'chip' }, name), update: () => {} }))
 }
 
 /** Makes the name of a worker, above the language, version and host of an HTTP worker. */
