@@ -1,0 +1,63 @@
+// Input for the scopes of an API key: a table with a level for each area.
+
+import { h } from '../parts/dom.js'
+
+const NAMES = {
+  '*': 'All areas',
+  ai: 'Chat and AI usage',
+  blog: 'Blog',
+  comms: 'Messages',
+  llm: 'Language models',
+  rag: 'Collections and search',
+  'worker-queues': 'Worker queues',
+}
+const LEVELS = ['', 'read', 'write']
+const LEVEL_NAMES = { '': 'None', read: 'Read', write: 'Read and write' }
+
+const nameOf = (area) => NAMES[area] ?? area.charAt(0).toUpperCase() + area.slice(1)
+
+/** Makes the input. The options of the field are scopes such as `jobs:read`; others than read and write get a box. */
+export function scopesInput(field) {
+  const areas = [...new Set(field.options.filter((scope) => /:(?:read|write)$/.test(scope)).map((scope) => scope.split(':')[0]))]
+  const others = field.options.filter((scope) => !/:(?:read|write)$/.test(scope)).map((scope) => [scope, h('input', { type: 'checkbox' })])
+  const rows = new Map(areas.map((area) => [area, makeRow(area)]))
+  const head = h('tr', {}, h('th', { scope: 'col' }, 'Area'), ...LEVELS.map((level) => h('th', { scope: 'col' }, LEVEL_NAMES[level])))
+  const all = rows.get('*')
+  const showAll = () => {
+    const covered = LEVELS.indexOf(levelOf(all))
+    for (const [area, { radios }] of rows) if (area !== '*') radios.forEach((radio, i) => (radio.disabled = i > 0 && i <= covered))
+  }
+  const body = h('tbody', {}, ...[...rows.values()].map(({ node }) => node))
+  body.addEventListener('change', showAll)
+  const boxes = others.map(([scope, box]) => h('label', { class: 'box' }, box, scope === 'queues:work' ? 'Take jobs of worker queues' : scope))
+  const node = h('div', {}, h('table', { class: 'scopes plain' }, h('caption', { class: 'hidden' }, 'Scopes'), h('thead', {}, head), body), ...boxes)
+  const read = () => [
+    ...[...rows].flatMap(([area, row]) => (levelOf(row) === '' ? [] : [`${area}:${levelOf(row)}`])),
+    ...others.filter(([, box]) => box.checked).map(([scope]) => scope),
+  ]
+  const write = (scopes) => {
+    for (const [area, { radios }] of rows) {
+      const level = ['write', 'read'].find((one) => scopes?.includes(`${area}:${one}`)) ?? ''
+      radios[LEVELS.indexOf(level)].checked = true
+    }
+    for (const [scope, box] of others) box.checked = scopes?.includes(scope) === true
+    showAll()
+  }
+  return { node, control: all.radios[0], isGroup: true, read, write }
+}
+
+const levelOf = ({ radios }) => LEVELS[radios.findIndex((radio) => radio.checked)] ?? ''
+
+function makeRow(area) {
+  const radios = LEVELS.map((level) => h('input', { type: 'radio', name: `scope ${area}`, value: level, checked: level === '', 'aria-label': `${nameOf(area)}: ${LEVEL_NAMES[level].toLowerCase()}` }))
+  const cells = radios.map((radio) => h('td', {}, h('label', {}, radio)))
+  return { radios, node: h('tr', {}, h('th', { scope: 'row' }, nameOf(area)), ...cells) }
+}
+
+/** Says what scopes allow, such as `Jobs: read`. */
+export function describeScopes(scopes) {
+  return scopes.map((scope) => {
+    const [area, level] = scope.split(':')
+    return `${nameOf(area)}: ${level}`
+  }).join(', ')
+}
