@@ -12,7 +12,7 @@ const NAMES = {
   'worker-queues': 'Worker queues',
 }
 const LEVELS = ['', 'read', 'write']
-const LEVEL_NAMES = { '': 'None', read: 'Read', write: 'Read and write' }
+const LEVEL_NAMES = { '': 'None', read: 'Read', write: 'Write, too' }
 
 const nameOf = (area) => NAMES[area] ?? area.charAt(0).toUpperCase() + area.slice(1)
 
@@ -21,16 +21,14 @@ export function scopesInput(field) {
   const areas = [...new Set(field.options.filter((scope) => /:(?:read|write)$/.test(scope)).map((scope) => scope.split(':')[0]))]
   const others = field.options.filter((scope) => !/:(?:read|write)$/.test(scope)).map((scope) => [scope, h('input', { type: 'checkbox' })])
   const rows = new Map(areas.map((area) => [area, makeRow(area)]))
-  const head = h('tr', {}, h('th', { scope: 'col' }, 'Area'), ...LEVELS.map((level) => h('th', { scope: 'col' }, LEVEL_NAMES[level])))
+  const head = h('div', { class: 'scope soft', 'aria-hidden': 'true' }, h('span', {}, 'Area'), ...LEVELS.map((level) => h('span', {}, LEVEL_NAMES[level])))
   const all = rows.get('*')
   const showAll = () => {
     const covered = LEVELS.indexOf(levelOf(all))
     for (const [area, { radios }] of rows) if (area !== '*') radios.forEach((radio, i) => (radio.disabled = i > 0 && i <= covered))
   }
-  const body = h('tbody', {}, ...[...rows.values()].map(({ node }) => node))
-  body.addEventListener('change', showAll)
   const boxes = others.map(([scope, box]) => h('label', { class: 'box' }, box, scope === 'queues:work' ? 'Take jobs of worker queues' : scope))
-  const node = h('div', {}, h('table', { class: 'scopes plain' }, h('caption', { class: 'hidden' }, 'Scopes'), h('thead', {}, head), body), ...boxes)
+  const node = h('div', { class: 'scopes', onchange: showAll }, head, ...[...rows.values()].map(({ node: row }) => row), ...boxes)
   const read = () => [
     ...[...rows].flatMap(([area, row]) => (levelOf(row) === '' ? [] : [`${area}:${levelOf(row)}`])),
     ...others.filter(([, box]) => box.checked).map(([scope]) => scope),
@@ -50,8 +48,8 @@ const levelOf = ({ radios }) => LEVELS[radios.findIndex((radio) => radio.checked
 
 function makeRow(area) {
   const radios = LEVELS.map((level) => h('input', { type: 'radio', name: `scope ${area}`, value: level, checked: level === '', 'aria-label': `${nameOf(area)}: ${LEVEL_NAMES[level].toLowerCase()}` }))
-  const cells = radios.map((radio) => h('td', {}, h('label', {}, radio)))
-  return { radios, node: h('tr', {}, h('th', { scope: 'row' }, nameOf(area)), ...cells) }
+  const cells = radios.map((radio) => h('label', {}, radio))
+  return { radios, node: h('div', { class: 'scope', role: 'radiogroup', 'aria-label': nameOf(area) }, h('span', {}, nameOf(area)), ...cells) }
 }
 
 /** Says what scopes allow, such as `Jobs: read`. */
