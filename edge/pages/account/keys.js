@@ -16,8 +16,8 @@ export const page = ({ account }) => withoutAccounts(account) ?? [
     note: 'Programs send a key instead of a password. A key acts as your account, within its scopes.',
     empty: 'You have no API keys.',
     columns: [
-      { name: 'Name', kind: 'name', show: ({ name }) => h('strong', {}, name) },
-      { name: 'Key', show: ({ hint }) => h('code', { title: 'The last four characters of the key' }, `…${hint}`) },
+      { name: 'Name', kind: 'name', show: ({ name }) => h('strong', { class: 'named' }, name) },
+      { name: 'Key', show: ({ hint }) => h('code', { class: 'hint', title: 'The last four characters of the key' }, `…${hint}`) },
       { name: 'Scopes', kind: 'wide', show: ({ scopes }) => describeScopes(scopes) },
       { name: 'Created', kind: 'number', show: ({ created_at }) => dateTime(created_at) },
       { name: 'Last used', kind: 'number', show: ({ last_used_at }) => (last_used_at === null ? 'never' : age(last_used_at)) },
@@ -30,7 +30,7 @@ export const page = ({ account }) => withoutAccounts(account) ?? [
 
 const KEY_FIELDS = {
   name: { help: 'Such as the program that uses the key', placeholder: 'Nightly import' },
-  scopes: { label: 'What it may do', isPlain: true, input: scopesInput },
+  scopes: { label: 'What it may do', help: 'Write includes read.', isPlain: true, input: scopesInput },
   expires_at: { label: 'Valid until', help: 'A key without an end is valid until you delete it.' },
   budget: { label: 'Budget for AI' },
 }

@@ -12,7 +12,7 @@ const NAMES = {
   'worker-queues': 'Worker queues',
 }
 const LEVELS = ['', 'read', 'write']
-const LEVEL_NAMES = { '': 'None', read: 'Read', write: 'Write, too' }
+const LEVEL_NAMES = { '': 'None', read: 'Read', write: 'Write' }
 
 const nameOf = (area) => NAMES[area] ?? area.charAt(0).toUpperCase() + area.slice(1)
 

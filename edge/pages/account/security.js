@@ -74,7 +74,7 @@ const makeSessions = () =>
     note: 'The devices on which you are signed in. If you do not know one, end it and change your password.',
     columns: [
       { name: 'Device', kind: 'name', show: (session) => h('span', { class: 'chips' }, h('strong', { title: session.user_agent }, deviceOf(session)), session.is_current ? chip('this device', 'good') : null) },
-      { name: 'Address', show: ({ last_address, address, last_place, place }) => [last_address ?? address, last_place ?? place].filter(Boolean).join(', ') },
+      { name: 'Address', kind: 'text', show: ({ last_address, address, last_place, place }) => [last_address ?? address, last_place ?? place].filter(Boolean).join(', ') },
       { name: 'Signed in', kind: 'number', show: ({ created_at }) => dateTime(created_at) },
       { name: 'Last used', kind: 'number', show: ({ last_used_at }) => age(last_used_at) },
       { name: 'Ends', kind: 'number', isHidden: true, show: ({ expires_at }) => dateTime(expires_at) },

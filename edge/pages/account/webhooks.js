@@ -23,7 +23,7 @@ const makeEndpoints = (scope) =>
     name: scope === 'account' ? undefined : scope,
     path: scope === 'account' ? ROUTE : `${ROUTE}?scope=service`,
     columns: [
-      { name: 'Address', kind: 'name', show: (endpoint) => h('a', { class: 'endpoint', href: `/account/webhooks/${endpoint.id}` }, nameOf(endpoint)) },
+      { name: 'Address', kind: 'name', show: (endpoint) => h('a', { class: 'endpoint named', href: `/account/webhooks/${endpoint.id}` }, nameOf(endpoint)) },
       { name: 'State', show: stateChip },
       { name: 'Events', kind: 'wide', show: ({ events }) => events.join(', ') },
       { name: 'Description', kind: 'wide', show: ({ description }) => description },

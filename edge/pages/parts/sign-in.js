@@ -30,7 +30,7 @@ function retype(input) {
   input.select()
 }
 
-/** Makes the sign-in form, with the ways that `load` finds. `onSignedIn` runs after a successful sign-in. */
+/** Makes the sign-in form. `load` waits for the other ways to sign in. `onSignedIn` runs after a successful sign-in. */
 export function makeSignIn(onSignedIn) {
   const problem = h('p', { class: 'bad', role: 'alert' })
   const button = h('button', { type: 'submit' }, 'Sign in')
@@ -64,7 +64,7 @@ export function makeSignIn(onSignedIn) {
   const others = h('div', { class: 'others' })
   const note = h('p', { class: 'soft' })
   const form = h('form', { onsubmit: submit }, h('label', {}, 'Email', email), h('label', {}, 'Password', password), codeLabel, problem, button)
-  const load = async () => {
+  const showOthers = async () => {
     const ways = await fetchSignInWays().catch(() => ({}))
     const nodes = otherWays(ways, { email, onSignedIn, showProblem })
     others.replaceChildren(...nodes)
@@ -72,7 +72,8 @@ export function makeSignIn(onSignedIn) {
     if (ways.needs_admin) setText(problem, 'There is no admin yet. Open the link that the service printed when it started.')
   }
   const node = h('section', { class: 'panel narrow sign-in' }, h('h1', {}, 'Sign in'), form, others, note)
-  return { node, load, focus: () => email.focus() }
+  const loading = showOthers()
+  return { node, load: () => loading, focus: () => email.focus() }
 }
 
 /** Returns links and buttons for the other ways to sign in. */
