@@ -35,7 +35,8 @@ export async function startWatchedService(
   await crash.recordWrites(query, 60)
   const port = Number(more.PORT ?? (await findFreePort()))
   const edge = await startProcess('edge', url, { PORT: String(port), RAG_EMBEDDINGS: 'lexical', ...more })
-  await startProcess('worker', url, { RAG_EMBEDDINGS: 'lexical' })
+  const { PORT: _, ...shared } = more
+  await startProcess('worker', url, { RAG_EMBEDDINGS: 'lexical', ...shared })
   const client = new Client(port)
   await client.register(EMAIL)
   await new Client(port).register(READER_EMAIL)

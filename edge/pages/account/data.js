@@ -78,7 +78,7 @@ const showDelete = (me, days, deletion) => [
 ]
 
 function deleteButton({ email }, days, deletion) {
-  const button = actionButton('Delete this account', 'Deleting…', `Delete the account ${email}`, async () => {
+  const button = actionButton('Delete this account', 'Deleting…', `Delete this account, ${email}`, async () => {
     const text = days === 0 ? 'It is deleted immediately, and nothing can restore it. Export your data first.' : `It works as before for ${formatDays(days)}. In this time you can keep it. Then it is deleted, and nothing can restore it.`
     if (!(await confirmAction(`Delete ${email}?`, text, 'Delete this account'))) return null
     await call('DELETE', '/api/v1/auth/me', { json: {} })

@@ -60,7 +60,7 @@ const answerText = ({ status, ms, error }) => (error !== null ? error : `${statu
 const resendButton = (path, delivery, deliveries) =>
   delivery.status === 'pending'
     ? null
-    : actionButton('Send again', 'Sending…', `Send ${nameOf(delivery)} again`, async () => {
+    : actionButton('Send again', 'Sending…', `Send again: ${nameOf(delivery)}`, async () => {
         deliveries.replace(await call('POST', `${path}/deliveries/${delivery.id}/send`))
         return 'The message is on its way again'
       })

@@ -91,7 +91,7 @@ const endButton = (session, sessions) =>
   })
 
 const endOthersButton = (sessions) =>
-  actionButton('End all others', 'Ending…', 'End all other sessions', async () => {
+  actionButton('End all others', 'Ending…', 'End all others', async () => {
     if (!(await confirmAction('End all other sessions?', 'All your other devices are signed out immediately.', 'End all others'))) return null
     await call('DELETE', '/api/v1/auth/sessions')
     await sessions.reload()

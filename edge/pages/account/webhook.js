@@ -62,7 +62,7 @@ const testButton = (path, deliveries) =>
 
 const challengeButton = (path, { proved_at }, deliveries) =>
   proved_at === null
-    ? actionButton('Send challenge again', 'Sending…', 'Send the challenge again', async () => {
+    ? actionButton('Send challenge again', 'Sending…', 'Send challenge again', async () => {
         await call('POST', `${path}/challenge`)
         await deliveries.reload()
         return 'The challenge is on its way'

@@ -212,4 +212,6 @@ async function sendAll(requests) {
   return { data }
 }
 
+// Another link to this page differs in the fragment only, which loads nothing.
+addEventListener('hashchange', () => location.reload())
 start()

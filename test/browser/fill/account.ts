@@ -71,7 +71,8 @@ const EXPORTS = `
   from generate_series(1, ${COUNT}) i`
 
 export const fill: Fill = async ({ query, accountId }) => {
-  for (const text of [KEYS, PASSKEYS, SESSIONS, IDENTITIES, EXPORTS, ENDPOINTS]) await query(text, [accountId])
+  for (const text of [KEYS, PASSKEYS, SESSIONS, IDENTITIES, EXPORTS, ENDPOINTS])
+    await query(text, [accountId])
   const [endpoint] = await query(
     'select id from webhook_endpoint where account_id = $1 and not is_active order by id desc limit 1',
     [accountId],
