@@ -123,7 +123,7 @@ describe('the account pages', { skip: chromium === null && SKIP_REASON, concurre
     for (const side of ['old', 'new'] as const) {
       await page.goto(`${base}/email-change#token=${emailChangeTokenOf(SECRET, side, id)}`)
       await press(page, 'Confirm')
-      await page.getByText('Confirmed.').waitFor()
+      await page.getByText('Confirmed. The address').waitFor()
       await page.getByRole('link', { name: 'Go to your account' }).click()
       await page.getByRole('heading', { name: 'Account', level: 1 }).waitFor()
     }
@@ -221,6 +221,7 @@ describe('the account pages', { skip: chromium === null && SKIP_REASON, concurre
     await signIn(page, email, 'battery staple')
     await page.getByLabel('Authenticator code or recovery code').fill(first!)
     await press(page, 'Sign in')
+    await page.getByRole('button', { name: 'Sign out' }).waitFor()
     await visit(page, '/account/security')
     await findSection(page, 'Sessions').getByText('this device').waitFor()
     await press(page, 'Disable one-time codes')
@@ -295,7 +296,7 @@ describe('the account pages', { skip: chromium === null && SKIP_REASON, concurre
     const shown = findDialog(page, 'Your new API key')
     const key = (await shown.locator('.secret').textContent())!
     await page.keyboard.press('Escape')
-    await page.getByRole('row', { name: /Nightly import.*Documents: write, Jobs: read/ }).waitFor()
+    await page.getByRole('row', { name: /Nightly import.*Read: Jobs\. Write: Documents/ }).waitFor()
     const call = (path: string) => fetch(`${base}${path}`, { headers: { authorization: `Bearer ${key}` } })
     assert.deepEqual(
       [(await call('/api/v1/jobs')).status, (await call('/api/v1/webhooks')).status],
@@ -346,7 +347,7 @@ describe('the account pages', { skip: chromium === null && SKIP_REASON, concurre
     await details.getByText('out of flour').waitFor()
     await page.keyboard.press('Escape')
     receiver.answer = (response) => response.writeHead(204).end()
-    await deliveries.getByLabel('State').selectOption('delivered')
+    await deliveries.getByRole('combobox').selectOption('delivered')
     await waiting.waitFor({ state: 'detached' })
     const before = receiver.received.length
     await row.getByRole('button', { name: /^Send again/ }).click()

@@ -19,7 +19,7 @@ export const page = ({ account }) => withoutAccounts(account) ?? [
       { name: 'Name', kind: 'name', show: ({ name }) => h('strong', { class: 'named' }, name) },
       { name: 'Key', show: ({ hint }) => h('code', { class: 'hint', title: 'The last four characters of the key' }, `…${hint}`) },
       { name: 'Scopes', kind: 'wide', show: ({ scopes }) => describeScopes(scopes) },
-      { name: 'Created', kind: 'number', show: ({ created_at }) => dateTime(created_at) },
+      { name: 'Created', kind: 'number', isHidden: true, show: ({ created_at }) => dateTime(created_at) },
       { name: 'Last used', kind: 'number', show: ({ last_used_at }) => (last_used_at === null ? 'never' : age(last_used_at)) },
       { name: 'Expires', kind: 'number', show: ({ expires_at }) => (expires_at === null ? 'never' : Date.parse(expires_at) < Date.now() ? chip('expired', 'bad') : dateTime(expires_at)) },
     ],

@@ -52,10 +52,8 @@ function makeRow(area) {
   return { radios, node: h('div', { class: 'scope', role: 'radiogroup', 'aria-label': nameOf(area) }, h('span', {}, nameOf(area)), ...cells) }
 }
 
-/** Says what scopes allow, such as `Jobs: read`. */
+/** Says what scopes allow, such as `Read: Jobs. Write: Blog.` */
 export function describeScopes(scopes) {
-  return scopes.map((scope) => {
-    const [area, level] = scope.split(':')
-    return `${nameOf(area)}: ${level}`
-  }).join(', ')
+  const byLevel = Map.groupBy(scopes, (scope) => scope.split(':')[1])
+  return [...byLevel].toSorted().map(([level, list]) => `${level.charAt(0).toUpperCase()}${level.slice(1)}: ${list.map((scope) => nameOf(scope.split(':')[0])).join(', ')}.`).join(' ')
 }

@@ -23,10 +23,9 @@ const makeEndpoints = (scope) =>
     name: scope === 'account' ? undefined : scope,
     path: scope === 'account' ? ROUTE : `${ROUTE}?scope=service`,
     columns: [
-      { name: 'Address', kind: 'name', show: (endpoint) => h('a', { class: 'endpoint named', href: `/account/webhooks/${endpoint.id}` }, nameOf(endpoint)) },
+      { name: 'Address', kind: 'name', show: showAddress },
       { name: 'State', show: stateChip },
       { name: 'Events', kind: 'wide', show: ({ events }) => events.join(', ') },
-      { name: 'Description', kind: 'wide', show: ({ description }) => description },
       { name: 'Added', kind: 'number', isHidden: true, show: ({ created_at }) => dateTime(created_at) },
       { name: 'Failing for', kind: 'number', isHidden: true, show: ({ failing_since }) => failing_since && age(failing_since) },
     ],
@@ -37,6 +36,9 @@ const makeEndpoints = (scope) =>
       deleteButton(endpoint, () => endpoints.remove(endpoint)),
     ],
   })
+
+const showAddress = (endpoint) =>
+  h('span', { class: 'endpoint named' }, h('a', { href: `/account/webhooks/${endpoint.id}` }, nameOf(endpoint)), endpoint.description ? h('small', { class: 'soft' }, endpoint.description) : null)
 
 /** Returns the name of an endpoint. The one of callbacks has no address of its own. */
 export const nameOf = ({ url }) => url ?? 'Callbacks of jobs'

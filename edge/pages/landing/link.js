@@ -157,14 +157,14 @@ function makeField([name, text, type, autocomplete, minLength, shown], rules) {
 async function start() {
   const ways = (await fetchSignInWays().catch(() => null)) ?? {}
   const refusal = (ways.password && page.unless?.(ways)) || (hasForm ? null : 'This link is incomplete. Copy the whole link and open it again.')
-  const account = location.pathname === '/accept-invite' ? ways.account : null
+  const account = location.pathname === '/accept-invite' && !given.has('as') ? ways.account : null
   setText(byId('title'), page.title)
   document.title = `${page.title} · Millrace`
   setText(byId('intro'), refusal ?? (account ? `Accept it as ${account.email}.` : page.intro))
   setText(button, page.send)
   button.hidden = Boolean(refusal)
   if (!refusal) byId('fields').append(...(account ? [] : page.fields.map((field) => makeField(field, ways.password))))
-  const other = page.other !== undefined && hasForm && !account ? [[`${page.other[0]}#token=${token}`, page.other[1]]] : (page.links ?? []).slice(0, refusal || page !== PAGES[location.pathname] ? 1 : 0)
+  const other = account ? [[`${location.pathname}#token=${token}&as=other`, 'Use another account']] : page.other !== undefined && hasForm ? [[`${page.other[0]}#token=${token}`, page.other[1]]] : (page.links ?? []).slice(0, refusal || page !== PAGES[location.pathname] ? 1 : 0)
   byId('other').replaceChildren(...linkNodes(other))
   byId('fields').querySelector('input:not([type=checkbox])')?.focus()
 }
