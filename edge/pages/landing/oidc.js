@@ -12,8 +12,8 @@ sessionStorage.removeItem('oidc-binding')
 // The code in the address works only once.
 history.replaceState(null, '', location.pathname)
 
-async function call(path, json) {
-  const response = await send('POST', `/api/v1/auth/oidc/${path}`, { json }).catch(() => null)
+async function call(url, json) {
+  const response = await send('POST', url, { json }).catch(() => null)
   if (response === null) throw { detail: 'The service is unreachable. Try again in a moment.' }
   const data = await response.json().catch(() => null)
   if (!response.ok) throw data ?? { detail: `The service responded with status ${response.status}.` }
@@ -24,7 +24,7 @@ async function begin() {
   const bytes = crypto.getRandomValues(new Uint8Array(32))
   const secret = Array.from(bytes, (byte) => byte.toString(16).padStart(2, '0')).join('')
   sessionStorage.setItem('oidc-binding', `${secret} ${given.get('next') ?? '/'}`)
-  const { authorization_url } = await call('begin', { binding: secret })
+  const { authorization_url } = await call('/api/v1/auth/oidc/begin', { binding: secret })
   location.assign(authorization_url)
 }
 
@@ -35,7 +35,7 @@ function nextPage() {
 }
 
 async function signIn() {
-  await call('sign-in', { state, binding, ...factorOf(byId('form').elements.code.value) })
+  await call('/api/v1/auth/oidc/sign-in', { state, binding, ...factorOf(byId('form').elements.code.value) })
   location.assign(nextPage())
 }
 
@@ -67,7 +67,7 @@ byId('form').addEventListener('submit', (event) => {
 
 if (state !== null) {
   byId('send').disabled = true
-  call('callback', { binding, parameters })
+  call('/api/v1/auth/oidc/callback', { binding, parameters })
     .then(() => {
       isExchanged = true
       return signIn()

@@ -35,14 +35,14 @@ export async function createPasskey() {
 
 /** Signs in with a passkey. @throws ApiError */
 export async function signInWithPasskey() {
-  const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(await post('/passkeys/sign-in/options', {}))
+  const publicKey = PublicKeyCredential.parseRequestOptionsFromJSON(await post('/api/v1/auth/passkeys/sign-in/options', {}))
   const credential = await explain(() => navigator.credentials.get({ publicKey }))
-  await post('/passkeys/sign-in', { credential })
+  await post('/api/v1/auth/passkeys/sign-in', { credential })
 }
 
 // A failed sign-in is no ended session, so this cannot use `call`.
 async function post(path, json) {
-  const response = await send('POST', `/api/v1/auth${path}`, { json })
+  const response = await send('POST', path, { json })
   const data = await response.json().catch(() => null)
   if (!response.ok) throw new ApiError(response.status, { ...data, requestId: response.headers.get('x-request-id') })
   return data

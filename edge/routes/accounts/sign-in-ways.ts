@@ -31,7 +31,7 @@ export const signInWaysRoute = route({
   method: 'get',
   path: '/sign-in',
   summary: 'Get the signed-in account and the ways to sign in',
-  description: 'No credential is needed. An expired one counts as none.',
+  description: 'No credential is needed. An expired one counts as none, and so does an API key.',
   auth: 'public',
   response: SignInWays,
   handle: async ({ caller, edge, request }) => {
@@ -49,7 +49,8 @@ export const signInWaysRoute = route({
       password: { min_length: minLength, min_classes: minClasses, refuses_common: refuseCommon },
       deletion_days: settings.accountDeletionDays,
     }
-    const account = caller === null ? 'null' : caller.profile
+    // A key may lack the scope that reads the account.
+    const account = caller === null || caller.key !== null ? 'null' : caller.profile
     return answerCompactJson<z.input<typeof SignInWays>>(
       `{"account":${account},${JSON.stringify(ways).slice(1)}`,
     )
