@@ -14,7 +14,13 @@ const SignInWays = z
     emails: z.boolean().meta({ description: 'True if the service can send email' }),
     magic_links: z.boolean().meta({ description: 'True if an emailed link may sign in' }),
     passkeys: z.boolean().meta({ description: 'True if passkeys may sign in' }),
-    oidc: z.string().nullable().meta({ description: 'Name of the OpenID Connect issuer; null without one' }),
+    oidc: z
+      .string()
+      .nullable()
+      .meta({
+        description: 'Name of the OpenID Connect issuer; null without one',
+        examples: ['Mill and Sons'],
+      }),
     password: z.strictObject({
       min_length: z.int(),
       min_classes: z.int().meta({
