@@ -137,7 +137,9 @@ describe('sign-in in a browser', { skip: chromium === null && SKIP_REASON, concu
     await page.getByRole('button', { name: 'Accept' }).click()
     await page.getByLabel(CODE).fill(computeCode(secret, computeCurrentStep()))
     await page.getByRole('button', { name: 'Accept' }).click()
-    await page.getByText('You are now a member. You can close this page.').waitFor()
+    await page.getByText('You are now a member.').waitFor()
+    await page.getByRole('link', { name: 'Go to the organization' }).click()
+    await page.waitForURL(`**/organizations/${org!.id}`)
   })
 
   test('the page that accepts an invite leads to the one that registers the address', async (t) => {

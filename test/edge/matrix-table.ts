@@ -51,6 +51,7 @@ POST   /api/v1/auth/password-reset/request                200   200   200   200 
 POST   /api/v1/auth/password-reset/confirm                200   200   200   200   200
 POST   /api/v1/auth/magic-link/request                    200   200   200   200   200
 POST   /api/v1/auth/magic-link                            200   200   200   200   200
+GET    /api/v1/auth/sign-in                               200   200   200   200   200
 GET    /api/v1/auth/oidc                                  503   503   503   503   503
 POST   /api/v1/auth/oidc/begin                            503   503   503   503   503
 POST   /api/v1/auth/oidc/callback                         503   503   503   503   503

@@ -96,13 +96,27 @@ export async function send(method, path, { json, form, body, headers = {}, signa
   })
 }
 
+let signInWays = null
+
+/**
+ * Reads the ways to sign in and the signed-in account, which is null if there is none. It never renews the session.
+ * @throws ApiError if the request fails for another reason than a missing session.
+ */
+async function readSignInWays() {
+  const response = await send('GET', '/api/v1/auth/sign-in')
+  if (response.ok) return (signInWays = await response.json())
+  if (response.status === 401) return { account: null, can_refresh: false }
+  throw new ApiError(response.status, { detail: 'The service is unavailable', requestId: response.headers.get('x-request-id') })
+}
+
+/** Returns the ways to sign in, such as `registration` and the rules of passwords. Reads them once. @throws ApiError */
+export const fetchSignInWays = async () => signInWays ?? readSignInWays()
+
 /** Returns the signed-in account; null if there is none. @throws ApiError if the request fails for another reason. */
 export async function fetchAccount() {
-  const first = await send('GET', '/api/v1/auth/me')
-  const response = first.status === 401 && (await renewSession()) ? await send('GET', '/api/v1/auth/me') : first
-  if (response.ok) return response.json()
-  if (response.status === 401) return null
-  throw new ApiError(response.status, { detail: 'The service is unavailable', requestId: response.headers.get('x-request-id') })
+  const first = await readSignInWays()
+  if (first.account !== null || !first.can_refresh) return first.account
+  return (await renewSession()) ? (await readSignInWays()).account : null
 }
 
 /** Returns the sign-in parameters for a code. Six digits mean a one-time code, anything else means a recovery code. */
@@ -124,7 +138,8 @@ const withSessionLock = (action) => navigator.locks?.request('millrace-session',
  */
 export function renewSession() {
   return withSessionLock(async () => {
-    if ((await send('GET', '/api/v1/auth/me')).ok) return true
-    return (await send('POST', '/api/v1/auth/refresh')).ok
+    const { account, can_refresh } = await readSignInWays()
+    if (account !== null) return true
+    return can_refresh && (await send('POST', '/api/v1/auth/refresh')).ok
   })
 }

@@ -13,11 +13,13 @@ import { quotaRoutes } from './quotas.ts'
 import { recoveryRoutes } from './recovery.ts'
 import { registerRoute } from './register.ts'
 import { sessionRoutes } from './sessions.ts'
+import { signInWaysRoute } from './sign-in-ways.ts'
 import { totpRoutes } from './totp.ts'
 import { userRoutes } from './users.ts'
 
 export const accounts = area('accounts', '/api/v1/auth', { auth: 'user' }, [
   registerRoute,
+  signInWaysRoute,
   ...sessionRoutes,
   ...keyRoutes,
   ...quotaRoutes,

@@ -81,6 +81,7 @@ const accounts: Record<string, RequestMaker> = {
   ],
   '/api/v1/auth/passkeys': byCallers(['admin', 'big', 'small'], SHORT_PAGE),
   '/api/v1/auth/totp': byEachAccount,
+  '/api/v1/auth/sign-in': byAnonymous,
   '/api/v1/auth/oidc': byAnonymous,
   '/api/v1/auth/me/identities': byEachAccount,
   '/api/v1/auth/users': ({ total }) => [

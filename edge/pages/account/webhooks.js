@@ -1,0 +1,115 @@
+// Page of the account's webhook endpoints, and for admins those of the whole service.
+
+import { actionButton, button, offerUndo } from '../parts/actions.js'
+import { call } from '../parts/api.js'
+import { confirmAction, openDialog, openForm } from '../parts/dialog.js'
+import { copyButton, h } from '../parts/dom.js'
+import { list } from '../parts/list.js'
+import { chip } from '../parts/table.js'
+import { age, dateTime, withoutAccounts } from './common.js'
+
+const ROUTE = '/api/v1/webhooks'
+
+export const page = ({ account }) => withoutAccounts(account) ?? [makeEndpoints('account'), account.role === 'admin' ? makeEndpoints('service') : null]
+
+const TEXTS = {
+  account: { title: 'Webhooks', note: 'An endpoint receives your events as requests, such as the end of a job. The secret proves that they come from here.', empty: 'You have no webhook endpoints.' },
+  service: { title: 'Webhooks of the whole service', note: 'These endpoints receive the events of all accounts. They belong to all admins.', empty: 'The service has no webhook endpoints.' },
+}
+
+const makeEndpoints = (scope) =>
+  list({
+    ...TEXTS[scope],
+    name: scope === 'account' ? undefined : scope,
+    path: scope === 'account' ? ROUTE : `${ROUTE}?scope=service`,
+    columns: [
+      { name: 'Address', kind: 'name', show: showAddress },
+      { name: 'State', show: stateChip },
+      { name: 'Events', kind: 'wide', show: ({ events }) => events.join(', ') },
+      { name: 'Added', kind: 'number', isHidden: true, show: ({ created_at }) => dateTime(created_at) },
+      { name: 'Failing for', kind: 'number', isHidden: true, show: ({ failing_since }) => failing_since && age(failing_since) },
+    ],
+    buttons: (endpoints) => [button('Add endpoint', () => addEndpoint(scope, endpoints), { kind: '', label: scope === 'account' ? 'Add endpoint' : 'Add endpoint of the service' })],
+    actions: (endpoint, endpoints) => [
+      endpoint.url === null ? null : button('Edit', () => editEndpoint(endpoint, endpoints.replace), { label: `Edit ${nameOf(endpoint)}` }),
+      toggleButton(endpoint, endpoints.replace),
+      deleteButton(endpoint, () => endpoints.remove(endpoint)),
+    ],
+  })
+
+const showAddress = (endpoint) =>
+  h('span', { class: 'endpoint named' }, h('a', { href: `/account/webhooks/${endpoint.id}` }, nameOf(endpoint)), endpoint.description ? h('small', { class: 'soft' }, endpoint.description) : null)
+
+/** Returns the name of an endpoint. The one of callbacks has no address of its own. */
+export const nameOf = ({ url }) => url ?? 'Callbacks of jobs'
+
+/** Makes a chip with the state of an endpoint. */
+export function stateChip({ is_active, disabled_at, failing_since, paused_until, proved_at, url }) {
+  if (!is_active) return disabled_at === null ? chip('disabled', 'warn') : chip('disabled after failures', 'bad')
+  if (failing_since !== null) return chip('failing', 'bad')
+  if (paused_until !== null && Date.parse(paused_until) > Date.now()) return chip('paused', 'warn')
+  return proved_at === null && url !== null ? chip('not confirmed', 'warn') : chip('active', 'good')
+}
+
+const FIELDS = {
+  url: { label: 'Address', inputType: 'url', help: 'Of your receiver. It begins with https.' },
+  events: { label: 'Events' },
+  description: { help: 'What it is for' },
+}
+
+async function addEndpoint(scope, endpoints) {
+  const created = await openForm(scope === 'account' ? 'Add a webhook endpoint' : 'Add an endpoint of the service', {
+    operation: `POST ${ROUTE}`,
+    fields: ['url', 'events', 'description'],
+    set: FIELDS,
+    submit: 'Add endpoint',
+    prepare: (values) => ({ ...values, scope }),
+  })
+  if (created === null) return
+  const { secret, ...endpoint } = created
+  endpoints.insert(endpoint)
+  showSecret(secret, 'The first message is a challenge: echo its token, and messages are delivered at full rate.')
+}
+
+/** Shows a secret, which the service shows only once. */
+export const showSecret = (secret, note) =>
+  openDialog('Secret of the endpoint', [
+    h('p', {}, 'Your receiver checks signatures with this secret. Copy it now. It is shown only once.'),
+    h('code', { class: 'secret' }, secret),
+    h('p', { class: 'soft' }, note),
+    h('div', { class: 'actions' }, copyButton(secret, 'secret')),
+  ])
+
+/** Opens the form of an endpoint. `replace` receives the changed endpoint. */
+export const editEndpoint = (endpoint, replace) =>
+  openForm('Edit the endpoint', {
+    operation: `PATCH ${ROUTE}/{endpoint_id}`,
+    params: { endpoint_id: endpoint.id },
+    fields: ['url', 'events', 'description'],
+    set: FIELDS,
+    values: endpoint,
+    done: (changed) => {
+      replace(changed)
+      return 'Endpoint saved'
+    },
+  })
+
+/** Makes the button that disables or enables an endpoint. */
+export function toggleButton(endpoint, replace) {
+  const set = async (is_active) => replace(await call('PATCH', `${ROUTE}/${endpoint.id}`, { json: { is_active } }))
+  if (!endpoint.is_active) return actionButton('Enable', 'Enabling…', `Enable ${nameOf(endpoint)}`, () => set(true).then(() => 'Enabled. Waiting messages are sent.'))
+  return actionButton('Disable', 'Disabling…', `Disable ${nameOf(endpoint)}`, async () => {
+    await set(false)
+    offerUndo('Disabled. Messages wait.', () => set(true))
+    return null
+  })
+}
+
+/** Makes the button that deletes an endpoint. */
+export const deleteButton = (endpoint, done) =>
+  actionButton('Delete', 'Deleting…', `Delete ${nameOf(endpoint)}`, async () => {
+    if (!(await confirmAction('Delete this endpoint?', `${nameOf(endpoint)} gets no more messages, and its deliveries are deleted.`, 'Delete endpoint'))) return null
+    await call('DELETE', `${ROUTE}/${endpoint.id}`)
+    done()
+    return 'Endpoint deleted'
+  }, true)
