@@ -20,7 +20,7 @@ export function memberList(context) {
     key: ({ user_id }) => user_id,
     columns: [
       { name: 'Name', kind: 'name', show: (member) => h('span', {}, h('strong', {}, nameOf(member)), member.user_id === account.id && h('span', { class: 'soft' }, ' (you)')) },
-      { name: 'Address', kind: 'wide', show: ({ full_name, email }) => (full_name ? email : null) },
+      { name: 'Address', kind: 'text', show: ({ full_name, email }) => (full_name ? email : null) },
       { name: 'Rank', show: (member, members) => roleCell(context, member, members) },
       { name: 'Joined', kind: 'number', show: ({ joined_at }) => formatDateTime(joined_at) },
     ],

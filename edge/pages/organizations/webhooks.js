@@ -19,7 +19,7 @@ export const webhookList = ({ account, org }) =>
     columns: [
       { name: 'URL', kind: 'name', show: (hook) => h('a', { href: `/account/webhooks/${hook.id}` }, nameOf(hook)) },
       { name: 'State', show: stateOf },
-      { name: 'Events', kind: 'wide', show: ({ events }) => events.join(', ') },
+      { name: 'Events', kind: 'text', show: ({ events }) => events.join(', ') },
       { name: 'Description', show: ({ description }) => description && h('span', { class: 'bound' }, description) },
       { name: 'Created', kind: 'number', isHidden: true, show: ({ created_at }) => formatDateTime(created_at) },
     ],
