@@ -4,7 +4,7 @@ import { readList } from '../parts/api.js'
 import { openDialog, openForm } from '../parts/dialog.js'
 import { h } from '../parts/dom.js'
 import { callAndWait } from '../parts/jobs.js'
-import { makePreview } from './preview.js'
+import { makePreview, samplesOf } from './preview.js'
 import { CHANNEL_NAMES } from './states.js'
 
 const SEND_AT = { label: 'Send at', help: 'Leave it empty to send now. At most 30 days ahead.' }
@@ -67,7 +67,7 @@ export async function compose(kind, channel, template = null) {
   const templates = own.length === 0 ? [] : (await readList('/api/v1/comms/templates?limit=200').catch(() => ({ items: [] }))).items.filter((one) => one.channel === kind)
   const state = { templates, chosen: templates.find(({ name }) => name === template) ?? null, own, preview: makePreview() }
   const documents = kind === 'email' ? await readDocuments() : []
-  const inputs = { template: { isPlain: true, input: () => templateInput(state) }, variables: { input: () => variablesInput(state), isPlain: true }, attachments: { label: 'Attached documents', input: () => documentsInput(documents), help: documents.length === 0 ? 'You have no documents.' : 'Choose several with Ctrl or ⌘.' } }
+  const inputs = { template: { isPlain: true, help: undefined, input: () => templateInput(state) }, variables: { input: () => variablesInput(state), isPlain: true, help: undefined }, attachments: { label: 'Attached documents', input: () => documentsInput(documents), help: documents.length === 0 ? 'You have no documents.' : 'Choose several with Ctrl or ⌘.' } }
   return openForm(title, {
     ...rest,
     set: { ...set, ...inputs, send_at: SEND_AT },
@@ -117,7 +117,7 @@ function variablesInput(state) {
   const node = h('div', { class: 'filled' }, fields, state.preview.node)
   let inputs = []
   const read = () => Object.fromEntries(inputs.map(([name, input]) => [name, input.value]).filter(([, value]) => value !== ''))
-  const update = () => state.preview.update({ name: state.chosen.name, variables: read() })
+  const update = () => state.preview.update({ name: state.chosen.name, variables: { ...samplesOf(state.chosen.variables), ...read() } })
   state.showVariables = () => {
     node.closest('.field').hidden = state.chosen === null
     if (state.chosen === null) return

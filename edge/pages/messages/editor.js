@@ -3,7 +3,7 @@
 import { openDialog } from '../parts/dialog.js'
 import { h } from '../parts/dom.js'
 import { form } from '../parts/form.js'
-import { makePreview } from './preview.js'
+import { makePreview, samplesOf } from './preview.js'
 import { CHANNEL_NAMES } from './states.js'
 
 const PLACEHOLDER = /\{\{ {0,8}([a-z][a-z0-9_]{0,63}) {0,8}\}\}/g
@@ -63,9 +63,6 @@ export function showTemplate(template) {
 const withoutOthers = (values) => Object.fromEntries(Object.entries(values).filter(([name]) => values.channel === 'email' || !EMAIL_FIELDS.includes(name)))
 
 const namesIn = ({ subject = '', text = '', html = '' }) => [...new Set([...`${subject}\n${text}\n${html}`.matchAll(PLACEHOLDER)].map(([, name]) => name))]
-
-/** Returns sample values of variables without a default. */
-const samplesOf = (variables) => Object.fromEntries(variables.filter((variable) => variable.default === undefined).map(({ name }) => [name, `[${name.replaceAll('_', ' ')}]`]))
 
 const draftOf = ({ name, ...contents }) => ({ variables: samplesOf(contents.variables), contents })
 

@@ -36,6 +36,9 @@ export function makePreview() {
   return { node, update, clear }
 }
 
+/** Returns sample values of variables without a default. */
+export const samplesOf = (variables) => Object.fromEntries(variables.filter((variable) => variable.default === undefined).map(({ name }) => [name, `[${name.replaceAll('_', ' ')}]`]))
+
 function problemsOf({ errors, message }) {
   if (errors === undefined || errors.length === 0) return [message]
   return errors.map(({ loc, msg }) => {

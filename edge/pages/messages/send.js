@@ -31,7 +31,15 @@ export function page({ params, setTitle }) {
     },
   })
   const recipients = section({ title: 'Recipients', read, show: showRecipients, empty: 'This message has no recipients.' })
-  const attachments = section({ title: 'Attachments', rows: 1, read, show: showAttachments, empty: 'Nothing is attached.' })
+  const attachments = section({
+    title: 'Attachments',
+    rows: 1,
+    read,
+    show: (send) => {
+      attachments.node.hidden = send.attachments.length === 0
+      return showAttachments(send)
+    },
+  })
   const parts = [state, recipients, attachments]
   async function reload() {
     reading = null
@@ -40,7 +48,7 @@ export function page({ params, setTitle }) {
   }
   // A failed reading is repeated by the button "Try again".
   const load = (part) => () => part.load().then(() => (part.data() === undefined ? (reading = null) : undefined))
-  return [h('p', {}, h('a', { href: '/messages' }, 'All messages')), ...parts.map((part) => ({ node: part.node, load: load(part) }))]
+  return [...parts.map((part) => ({ node: part.node, load: load(part) }))]
 }
 
 const cancelButton = (path, done) =>
@@ -70,13 +78,12 @@ const factsOf = (send) =>
 function showRecipients({ recipients, to, status }) {
   const rows = recipients.length > 0 ? recipients : to.map((address) => ({ address, status, detail: null }))
   if (rows.length === 0) return null
-  const { node, body, row } = table('Recipients', [['Address', 'name'], ['State', ''], ['Reason', 'wide']])
+  const { node, body, row } = table('Recipients', [['Address', 'name'], ['State', ''], ['Reason', 'text']])
   body.append(...rows.map((one) => row(one.address, stateChip(one.status), one.detail)))
   return h('div', { class: 'scroll' }, node)
 }
 
 function showAttachments({ attachments }) {
-  if (attachments.length === 0) return null
   const { node, body, row } = table('Attachments', [['File', 'name'], ['Type', ''], ['Size', 'number']])
   body.append(...attachments.map(({ document_id, filename, media_type, byte_size }) => row(h('a', { href: `/documents/${document_id}` }, filename), media_type, formatBytes(byte_size))))
   return h('div', { class: 'scroll' }, node)
