@@ -71,7 +71,8 @@ export function withQuery(path, values) {
 
 /** Sends a request. `json`, `form` (URL-encoded) or `body` is its body. @throws ApiError with the status 0. */
 export async function send(method, path, { json, form, body, headers = {}, signal } = {}) {
-  const init = { method, body: body ?? null, headers: { ...headers }, signal: signal ?? null }
+  // A deletion that leaving the page carries out must outlive the page.
+  const init = { method, body: body ?? null, headers: { ...headers }, signal: signal ?? null, keepalive: method === 'DELETE' }
   if (json !== undefined) {
     init.headers['content-type'] = 'application/json'
     init.body = JSON.stringify(json)
