@@ -35,7 +35,7 @@ export async function startWatchedService(
   await crash.recordWrites(query, 60)
   const port = Number(more.PORT ?? (await findFreePort()))
   const edge = await startProcess('edge', url, { PORT: String(port), RAG_EMBEDDINGS: 'lexical', ...more })
-  await startProcess('worker', url, { RAG_EMBEDDINGS: 'lexical' })
+  await startProcess('worker', url, { RAG_EMBEDDINGS: 'lexical', ...more, PORT: '0' })
   const client = new Client(port)
   await client.register(EMAIL)
   await new Client(port).register(READER_EMAIL)
