@@ -74,7 +74,7 @@ const addDomain = (part) =>
 /** Opens the DNS records of a domain, each part with a button that copies it. */
 function showRecords(domain, part) {
   const content = h('div', {}, recordTable(domain))
-  const check = actionButton('Check DNS', 'Checking…', `Check the DNS of ${domain.name}`, async () => {
+  const check = actionButton('Check DNS', 'Checking…', `Check DNS of ${domain.name}`, async () => {
     const found = await checkDomain(domain.name)
     content.replaceChildren(recordTable(found))
     await part.load()

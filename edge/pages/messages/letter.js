@@ -15,8 +15,8 @@ export function showHtml(html) {
   return h('div', { class: 'letter' }, ...copyChildren(body))
 }
 
-/** Renames styles, because the policy of this page refuses and reports them even in an inert document. */
-const hideStyles = (html) => html.replace(/<(\/?)style\b/gi, '<$1template').replace(/<[a-z][^>]*>/gi, (tag) => tag.replace(/\sstyle(\s*=)/gi, ' data-style$1'))
+/** Renames styles and event handlers, because the policy of this page reports them even in an inert document. */
+const hideStyles = (html) => html.replace(/<(\/?)style\b/gi, '<$1template').replace(/<[a-z][^>]*>/gi, (tag) => tag.replace(/([\s/"'])(style|on\w+)(?=\s*=)/gi, '$1 data-$2'))
 
 const copyChildren = (node) => [...node.childNodes].flatMap((child) => copyNode(child) ?? [])
 
