@@ -26,7 +26,7 @@ const SHORT = 10
 export function list(options) {
   const { title, columns, key = (item) => item.id, pageSize = 50, bulk = [] } = options
     const state = { items: [], next: null, total: null, sort: null, rows: new Map(), selected: new Set() }
-  const filters = filterBar(options.filters ?? [], { name: options.name, onChange: () => load() })
+  const filters = filterBar(options.filters ?? [], { name: options.name, title, onChange: () => load() })
   state.sort = filters.sort() ?? options.sort ?? null
   const chooser = columnChooser(options.name, columns, () => redraw())
   const shownColumns = () => columns.filter((column) => chooser.isShown(column))
