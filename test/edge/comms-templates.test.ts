@@ -152,6 +152,17 @@ describe('a preview', () => {
     assert.deepEqual(await query('select count(*)::int as n from comms_send'), before)
   })
 
+  test('renders unsaved contents, even without a template', async () => {
+    const contents = { channel: 'sms', text: 'Hello {{name}}', variables: [{ name: 'name', default: 'you' }] }
+    const { json } = await call('POST', '/unsaved/preview', { contents })
+    assert.deepEqual([json.text, json.segments], ['Hello you', 1])
+    const answer = await call('POST', '/unsaved/preview', { contents: { ...contents, variables: [] } })
+    assert.deepEqual(
+      [answer.status, answer.json.detail],
+      [422, 'contents.text: uses {{name}}, which is not declared'],
+    )
+  })
+
   test('names missing values', async () => {
     const answer = await call('POST', `/${await createTemplate()}/preview`, {})
     assert.deepEqual(

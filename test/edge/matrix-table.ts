@@ -256,6 +256,8 @@ POST   /api/v1/payment/admin/refund/:id                   401   403   403   403 
 GET    /api/v1/payment/admin/subscriptions                401   403   403   403   200
 GET    /api/v1/payment/admin/disputes                     401   403   403   403   200
 GET    /api/v1/payment/admin/disputes/:id                 401   403   403   403   200
+GET    /api/v1/payment/admin/status                       401   403   403   403   200
+GET    /api/v1/payment/admin/revenue-timeseries           401   403   403   403   200
 POST   /api/v1/payment/webhook                            200   200   200   200   200
 POST   /api/v1/payment/webhook #unsigned                  400   400   400   400   400
 POST   /api/v1/ai/chat                                    401   202   202   202   202

@@ -4,7 +4,7 @@ import { startEdge } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 import { DAY, getSharedPayments, NOW } from './payments-rows.ts'
 
-const { ann, call, eve, everything, get, query, url } = await getSharedPayments()
+const { admin, ann, call, eve, everything, get, query, url } = await getSharedPayments()
 const unconfiguredEdge = await startEdge(url, { env: { AUTH_LEVEL: 'none', PROVIDER_SECRET_KEY: '' } })
 
 describe('the summary', () => {
@@ -24,6 +24,7 @@ describe('the summary', () => {
       ignored_events: [],
       missing_rights: [],
       unlinked_invoices: 0,
+      may_refund: true,
     })
     assert.deepEqual((await get(eve, '/status')).per_currency, [])
     const all = await everything('/status')
@@ -31,6 +32,9 @@ describe('the summary', () => {
       [all.total_transactions, all.total_revenue_cents, all.active_subscriptions],
       [10, 11_550, 2],
     )
+    assert.deepEqual(await get(admin, '/admin/status'), all)
+    const of = (path: string) => `${path}/revenue-timeseries?days=3`
+    assert.deepEqual(await get(admin, of('/admin')), await everything(of('')))
   })
 
   test('reports whether a provider is configured, and never its key', async () => {

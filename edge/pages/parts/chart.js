@@ -12,6 +12,9 @@ const charts = new Set()
 // Canvas colours do not follow the theme by themselves.
 matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => charts.forEach((redraw) => redraw()))
 
+const DAY_S = 86_400
+const formatDay = (ms) => new Date(ms).toLocaleDateString('en-GB', { dateStyle: 'medium', timeZone: 'UTC' })
+
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim()
 
 /** Resolves `light-dark()` and other colours to one that a canvas understands. */
@@ -36,16 +39,18 @@ function formatTick(seconds, step) {
  * Makes a chart of values over time. Options:
  * - `title`: its name; `format(value)`: the text of a value;
  * - `series`: of `{ name, tone, kind }`, where `tone` is a custom property such as `--bad`, and `kind` is `line`, `area` or `bars`;
+ * - `isDaily`: times are days in UTC, which bars do not leave at the edges;
  * - `sync`: charts with the same key share the cursor; `height` in CSS pixels; `isStacked`; `marks`: of `{ at, text }`, vertical lines.
  *
  * `draw({ times, values })` takes times in ms and one list of values for each series; null is a gap. The values are
  * also in a table, for keyboards and screen readers.
  */
-export function timeChart({ title, series, format, sync, height = 170, isStacked = false }) {
+export function timeChart({ title, series, format, sync, height = 170, isStacked = false, isDaily = false }) {
   const box = h('div', { class: 'plot', role: 'img', 'aria-label': title })
   const rows = h('div', {})
   const details = h('details', { class: 'values' }, h('summary', {}, 'Values'), rows)
   const node = h('figure', { class: 'chart' }, h('figcaption', {}, title), box, details)
+  const formatAt = isDaily ? formatDay : formatDateTime
   let plot = null
   let shown = null
   let marks = []
@@ -60,15 +65,20 @@ export function timeChart({ title, series, format, sync, height = 170, isStacked
         height,
         cursor: { sync: sync === undefined ? undefined : { key: sync }, drag: { x: false, y: false }, points: { size: 6 } },
         legend: { live: true },
-        scales: { x: { time: true }, y: { range: (_, _low, high) => [0, high > 0 ? high * 1.08 : 1] } },
-        axes: [{ ...axis, size: 30, values: (_, ticks, _axis, _space, step) => ticks.map((seconds) => formatTick(seconds, step)) }, { ...axis, size: 64, values: (_, ticks) => ticks.map((value) => format(value)) }],
-        series: [{ label: 'Time', value: (_, seconds) => (seconds === null ? '–' : formatDateTime(seconds * 1000)) }, ...series.map(seriesOptions)],
+        ...(isDaily && { tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'UTC') }),
+        scales: { x: { time: true, ...(isDaily && { range: (_, low, high) => [low - DAY_S / 2, high + DAY_S / 2] }) }, y: { range: (_, _low, high) => [0, high > 0 ? high * 1.08 : 1] } },
+        axes: [timeAxis(axis), { ...axis, size: 64, values: (_, ticks) => ticks.map((value) => format(value)) }],
+        series: [{ label: 'Time', value: (_, seconds) => (seconds === null ? '–' : formatAt(seconds * 1000)) }, ...series.map(seriesOptions)],
         hooks: { draw: [drawMarks] },
       },
       dataOf(shown),
       box,
     )
   }
+  const timeAxis = (axis) =>
+    isDaily
+      ? { ...axis, values: (_, ticks) => ticks.map((seconds) => formatDay(seconds * 1000)), space: 90 }
+      : { ...axis, size: 30, values: (_, ticks, _axis, _space, step) => ticks.map((seconds) => formatTick(seconds, step)) }
   const seriesOptions = ({ name, tone, kind = 'line' }, i) => {
     const stroke = resolveColour(tone ?? TONES[i % TONES.length])
     const raw = (index) => (index === null || shown === null ? null : shown.values[i][index])
@@ -108,7 +118,7 @@ export function timeChart({ title, series, format, sync, height = 170, isStacked
     if (!details.open || shown === null) return
     const { node: values, body, row } = table(title, [['Time', 'name'], ...series.map(({ name }) => [name, 'number'])])
     const from = Math.max(0, shown.times.length - MAX_TABLE_ROWS)
-    for (let i = shown.times.length - 1; i >= from; i--) body.append(row(formatDateTime(shown.times[i]), ...shown.values.map((list) => (list[i] === null ? null : format(list[i])))))
+    for (let i = shown.times.length - 1; i >= from; i--) body.append(row(formatAt(shown.times[i]), ...shown.values.map((list) => (list[i] === null ? null : format(list[i])))))
     rows.replaceChildren(h('div', { class: 'scroll', tabindex: '0', role: 'group', 'aria-label': `${title}: values` }, values))
   }
   const redraw = () => {

@@ -15,7 +15,7 @@ const WAIT_MS = 300
  *
  * `onChange` runs after each change. With `name`, several lists of a page have their own parameters in the address.
  */
-export function filterBar(filters, { name, onChange }) {
+export function filterBar(filters, { name, title, onChange }) {
   const prefix = name === undefined ? '' : `${name}.`
   const address = () => new URLSearchParams(location.search)
   const inputs = filters.map((filter) => [filter, makeInput(filter, address().get(prefix + filter.name))])
@@ -51,7 +51,7 @@ export function filterBar(filters, { name, onChange }) {
     event.preventDefault()
     changed()
   }
-  const node = inputs.length === 0 ? null : h('form', { class: 'filters', role: 'search', 'aria-label': 'Filters', onsubmit: submit }, h('div', { class: 'filter' }, ...inputs.filter(isShown).map(([, { node }]) => node)), more)
+  const node = inputs.length === 0 ? null : h('form', { class: 'filters', role: 'search', 'aria-label': name === undefined ? 'Filters' : `Filters: ${title}`, onsubmit: submit }, h('div', { class: 'filter' }, ...inputs.filter(isShown).map(([, { node }]) => node)), more)
   return {
     node,
     query,

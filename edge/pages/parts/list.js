@@ -25,8 +25,8 @@ const SHORT = 10
  */
 export function list(options) {
   const { title, columns, key = (item) => item.id, pageSize = 50, bulk = [] } = options
-    const state = { items: [], next: null, total: null, sort: null, selected: new Set() }
-  const filters = filterBar(options.filters ?? [], { name: options.name, onChange: () => load() })
+  const state = { items: [], next: null, total: null, sort: null, selected: new Set() }
+  const filters = filterBar(options.filters ?? [], { name: options.name, title, onChange: () => load() })
   state.sort = filters.sort() ?? options.sort ?? null
   // Rows of unchanged items stay, with their focus and selection.
   let made = new WeakMap()

@@ -305,7 +305,12 @@ export const Template = z
   .meta({ id: 'Template' })
 
 export const PreviewRequest = z
-  .strictObject({ variables: Values.default({}) })
+  .strictObject({
+    variables: Values.default({}),
+    contents: TemplateChange.optional().describe(
+      'Unsaved contents to preview; their template need not exist',
+    ),
+  })
   .meta({ id: 'TemplatePreviewRequest' })
 export const Preview = z
   .strictObject({

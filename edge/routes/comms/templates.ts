@@ -125,7 +125,7 @@ replaces the text of that email.`,
     isRead: true,
     whyRepeatable: 'it only reads',
     handle: async ({ params: { name }, body, edge }) => {
-      const template = requireTemplate(name, await edge.reader.text(readTemplate, [name]))
+      const template = body.contents ?? requireTemplate(name, await edge.reader.text(readTemplate, [name]))
       const rendered = fillTemplate(template, body.variables)
       const segments = template.channel === 'sms' ? countSegments(rendered.text!).count : null
       return { channel: template.channel, ...rendered, segments }

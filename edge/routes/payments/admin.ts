@@ -3,7 +3,9 @@ import {
   OPEN_DISPUTE_STATUSES,
   readDisputeAsAdmin,
   readDisputesAsAdmin,
+  readRevenue,
   readSubscriptionsAsAdmin,
+  readSummary,
   readTransactionAsAdmin,
   readTransactionsAsAdmin,
   scopeOf,
@@ -21,9 +23,12 @@ import {
   AdminTransaction,
   AdminTransactionList,
   answerRow,
+  RevenueSeries,
   RowParams,
+  Summary,
 } from './shapes.ts'
 import { subscriptionFilters } from './subscriptions.ts'
+import { RevenueQuery, readStatus } from './summary.ts'
 import { planTransactionList, transactionFilters } from './transactions.ts'
 
 const accountFilter = {
@@ -115,5 +120,32 @@ export const adminRoutes = [
     errors: ['dispute.missing'],
     handle: async ({ params, edge }) =>
       answerRow(await edge.reader.text(readDisputeAsAdmin.all, [null, params.id]), 'dispute.missing'),
+  }),
+
+  route({
+    method: 'get',
+    path: '/admin/status',
+    auth: 'admin',
+    summary: 'Get payment status and totals of all accounts',
+    description: 'As `GET /api/v1/payment/status`, with the totals of all accounts and of guests.',
+    response: Summary,
+    reads: 'statistics',
+    mayLag: true,
+    handle: ({ edge, reader }) =>
+      readStatus(readSummary.all, { ownerId: null, edge, reader, mayRefund: true }),
+  }),
+
+  route({
+    method: 'get',
+    path: '/admin/revenue-timeseries',
+    auth: 'admin',
+    summary: 'Get daily revenue of all accounts',
+    description: 'As `GET /api/v1/payment/revenue-timeseries`, for all accounts and guests.',
+    query: RevenueQuery,
+    response: RevenueSeries,
+    reads: 'statistics',
+    mayLag: true,
+    handle: async ({ query, reader }) =>
+      answerJson((await reader.text(readRevenue.all, [null, query.days, query.currency ?? null]))!),
   }),
 ]

@@ -74,6 +74,7 @@ export const Summary = z
     ignored_events: z.array(IgnoredEvents),
     missing_rights: z.array(z.string()),
     unlinked_invoices: z.int(),
+    may_refund: z.boolean().describe('True if the caller may refund the payments that are listed to them'),
   })
   .meta({ id: 'PaymentStatus' })
 

@@ -1,0 +1,91 @@
+// Page of the payments of all accounts, for admins.
+
+import { call } from '../parts/api.js'
+import { h } from '../parts/dom.js'
+import { formatCount } from '../parts/format.js'
+import { list } from '../parts/list.js'
+import { section } from '../parts/states.js'
+import { chip, facts } from '../parts/table.js'
+import { accountFilter, accountColumn } from './accounts.js'
+import { formatMoney } from './money.js'
+import { revenueChart } from './revenue.js'
+import { DISPUTE_COLUMNS, DISPUTE_FILTERS, refundButton, setupNotice, SUBSCRIPTION_COLUMNS, SUBSCRIPTION_FILTERS, TRANSACTION_COLUMNS, TRANSACTION_FILTERS } from './rows.js'
+
+const PATH = '/api/v1/payment/admin'
+
+export async function page({ account }) {
+  const status = await call('GET', `${PATH}/status`).catch(() => null)
+  const hasProvider = status?.enabled !== false
+  return [
+    totals(account),
+    revenueChart((status?.per_currency ?? []).map(({ currency }) => currency)),
+    list({
+      title: 'Transactions',
+      name: 'paid',
+      path: `${PATH}/transactions`,
+      sort: '-created_at',
+      pageSize: 20,
+      empty: 'Nobody has paid anything yet.',
+      filters: [...TRANSACTION_FILTERS, accountFilter()],
+      columns: withAccount(TRANSACTION_COLUMNS),
+      actions: hasProvider ? (payment, rows) => [refundButton(`${PATH}/refund`, payment, rows)] : undefined,
+    }),
+    list({
+      title: 'Subscriptions',
+      name: 'plans',
+      pageSize: 20,
+      path: `${PATH}/subscriptions`,
+      empty: 'Nobody has subscribed yet.',
+      filters: [...SUBSCRIPTION_FILTERS, accountFilter()],
+      columns: withAccount(SUBSCRIPTION_COLUMNS),
+    }),
+    list({
+      title: 'Disputes',
+      name: 'disputes',
+      pageSize: 20,
+      path: `${PATH}/disputes`,
+      note: 'Answer disputes on the page of the payment provider, before the time in “Answer by”.',
+      empty: 'No payment is disputed.',
+      filters: [...DISPUTE_FILTERS, accountFilter()],
+      columns: withAccount(DISPUTE_COLUMNS),
+    }),
+  ]
+}
+
+const withAccount = ([first, ...rest]) => [first, accountColumn(), ...rest]
+
+const totals = (account) =>
+  section({
+    title: 'Totals',
+    rows: 2,
+    read: () => call('GET', `${PATH}/status`),
+    show: (status) => [
+      setupNotice(status, account),
+      ...warningsOf(status),
+      facts([
+        ['Revenue', revenueOf(status)],
+        ['Active subscriptions', formatCount(status.active_subscriptions)],
+        ['Transactions', formatCount(status.total_transactions)],
+        ['Provider', status.enabled ? h('span', {}, 'Stripe ', status.is_test_mode ? chip('test, no real money', 'warn') : '') : null],
+      ]),
+    ],
+  })
+
+/** Shows the revenue of each currency with its number of payments. */
+function revenueOf({ per_currency }) {
+  if (per_currency.length === 0) return 'None yet'
+  const line = ({ currency, revenue_cents, payments }) => h('li', {}, h('strong', {}, formatMoney(revenue_cents, currency)), h('span', { class: 'soft' }, ` by ${formatCount(payments)} ${payments === 1 ? 'payment' : 'payments'}`))
+  return h('ul', { class: 'plain' }, ...per_currency.map(line))
+}
+
+const IGNORED = { connected_account: 'of connected accounts', other_mode: 'of the other mode (test or live)' }
+
+/** Returns what keeps the totals from being right, each with what to do. */
+function warningsOf({ missing_rights, unlinked_invoices, ignored_events }) {
+  const texts = [
+    missing_rights.length > 0 && `The key of the provider lacks these rights: ${missing_rights.join(', ')}. Add them on the page of the provider.`,
+    unlinked_invoices > 0 && `${formatCount(unlinked_invoices)} paid ${unlinked_invoices === 1 ? 'invoice is' : 'invoices are'} no revenue yet, because the payments are unknown. The service asks the provider for them.`,
+    ...ignored_events.map(({ reason, events }) => `${formatCount(events)} ${events === 1 ? 'event' : 'events'} ${IGNORED[reason]} did not count. Check which endpoint sends them.`),
+  ]
+  return texts.filter(Boolean).map((text) => h('p', { class: 'outcome warn' }, text))
+}
