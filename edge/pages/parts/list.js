@@ -1,7 +1,7 @@
 // Lists: tables with filters, an order, columns to choose, selection and pages by cursor.
 
 import { readList, withQuery } from './api.js'
-import { announce, focusNode, h, panel, setText } from './dom.js'
+import { announce, focusNode, h, keepNamedFocus, panel, setText } from './dom.js'
 import { filterBar, replaceAddress } from './filters.js'
 import { formatCount } from './format.js'
 import { emptyNotice, failure, skeleton } from './states.js'
@@ -21,11 +21,11 @@ const SHORT = 10
  * - `buttons`: buttons above the list, given `api`; `empty`, `emptyMore`: text and nodes when nothing was found;
  * - `key(item)`: the identity of a row; `pageSize`; `note`; `onRead(data)`.
  *
- * `api` has `reload()`, `remove(item)`, `insert(item)`, `replace(item)`, `items()` and `filter()`.
+ * `api` has `reload()`, `remove(item)`, `insert(item)`, `replace(item)`, `items()`, `filter()`, and `filterBy(name, value)`, which sets a filter.
  */
 export function list(options) {
   const { title, columns, key = (item) => item.id, pageSize = 50, bulk = [] } = options
-    const state = { items: [], next: null, total: null, sort: null, rows: new Map(), selected: new Set() }
+  const state = { items: [], next: null, total: null, sort: null, rows: new Map(), selected: new Set() }
   const filters = filterBar(options.filters ?? [], { name: options.name, onChange: () => load() })
   state.sort = filters.sort() ?? options.sort ?? null
   const chooser = columnChooser(options.name, columns, () => redraw())
@@ -37,7 +37,7 @@ export function list(options) {
   const count = h('p', { class: 'soft count', role: 'status' })
   const more = h('button', { class: 'plain', type: 'button', hidden: true, onclick: () => readMore() }, 'More')
   const content = h('div', { class: 'body' }, skeleton(5))
-  const selection = selectionBar(bulk, state, () => api)
+  const selection = selectionBar(bulk, state, key, () => api)
   const order = orderSelect(options.orders, () => state.sort, (value) => setSort(value))
 
   const load = async () => {
@@ -80,7 +80,8 @@ export function list(options) {
     filters.setSort(sort === options.sort ? null : sort)
     return load()
   }
-  const redraw = () => {
+  const redraw = () => keepNamedFocus(content, draw)
+  const draw = () => {
     const isEmpty = state.items.length === 0
     drawHead()
     body.replaceChildren(...state.items.map(makeRow))
@@ -117,15 +118,22 @@ export function list(options) {
   }
   const change = (update) => {
     update()
-    if (state.total !== null) state.total = Math.max(state.items.length, state.total)
     redraw()
   }
   const api = {
     reload: load,
     items: () => state.items,
     filter: () => filters.query(),
-    remove: (item) => change(() => (state.items = state.items.filter((other) => key(other) !== key(item)))),
-    insert: (item) => change(() => state.items.unshift(item)),
+    filterBy: filters.set,
+    remove: (item) => change(() => {
+      state.items = state.items.filter((other) => key(other) !== key(item))
+      state.selected.delete(key(item))
+      if (state.total !== null) state.total--
+    }),
+    insert: (item) => change(() => {
+      state.items.unshift(item)
+      if (state.total !== null) state.total++
+    }),
     replace: (item) => change(() => (state.items = state.items.map((other) => (key(other) === key(item) ? item : other)))),
   }
   const tools = [...(options.buttons?.(api) ?? []), order, chooser.node].filter(Boolean)
@@ -164,9 +172,9 @@ function columnChooser(name, columns, onChange) {
 }
 
 /** Makes the checkboxes of rows, and the bar that acts on those selected. */
-function selectionBar(bulk, state, api) {
+function selectionBar(bulk, state, key, api) {
   const text = h('span', {})
-  const chosen = () => state.items.filter((item) => state.selected.has(item))
+  const chosen = () => state.items.filter((item) => state.selected.has(key(item)))
   const buttons = bulk.map(([label, run]) =>
     h('button', { class: 'plain', type: 'button', onclick: () => Promise.resolve(run(chosen(), api())).catch((error) => announce(`${label}: ${error.message}`, { isBad: true })) }, label),
   )
@@ -182,10 +190,10 @@ function selectionBar(bulk, state, api) {
     node,
     update,
     box: (item, label) => {
-      const box = h('input', { type: 'checkbox', 'aria-label': `Select ${label}`, checked: state.selected.has(item) })
+      const box = h('input', { type: 'checkbox', 'aria-label': `Select ${label}`, checked: state.selected.has(key(item)) })
       box.addEventListener('change', () => {
-        if (box.checked) state.selected.add(item)
-        else state.selected.delete(item)
+        if (box.checked) state.selected.add(key(item))
+        else state.selected.delete(key(item))
         update()
       })
       return box
@@ -193,7 +201,7 @@ function selectionBar(bulk, state, api) {
     all: () => {
       allBox = h('input', { type: 'checkbox', 'aria-label': 'Select all' })
       allBox.addEventListener('change', () => {
-        state.selected = new Set(allBox.checked ? state.items : [])
+        state.selected = new Set(allBox.checked ? state.items.map(key) : [])
         for (const box of node.parentElement.querySelectorAll('td.select input')) box.checked = allBox.checked
         update()
       })
