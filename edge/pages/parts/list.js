@@ -96,6 +96,7 @@ export function list(options) {
     selection.update()
   }
   const drawHead = () => {
+    order?.setValue(state.sort)
     const sortable = (column) => {
       if (column.sort === undefined) return column.name
       const isDown = state.sort === `-${column.sort}`
@@ -136,7 +137,7 @@ export function list(options) {
     }),
     replace: (item) => change(() => (state.items = state.items.map((other) => (key(other) === key(item) ? item : other)))),
   }
-  const tools = [...(options.buttons?.(api) ?? []), order, chooser.node].filter(Boolean)
+  const tools = [...(options.buttons?.(api) ?? []), order?.node, chooser.node].filter(Boolean)
   const note = options.note ? h('p', { class: 'soft' }, options.note) : null
   const node = panel(title, { class: 'panel list', tools }, note, filters.node, selection.node, content, h('div', { class: 'actions' }, count, more))
   return { node, load, ...api }
@@ -151,7 +152,7 @@ function makeScrollable(box) {
 function orderSelect(orders, current, onChange) {
   if (orders === undefined) return null
   const select = h('select', { onchange: () => onChange(select.value === '' ? null : select.value) }, ...orders.map(([value, text]) => h('option', { value, selected: value === (current() ?? '') }, text)))
-  return h('label', { class: 'inline' }, 'Order ', select)
+  return { node: h('label', { class: 'inline' }, 'Order ', select), setValue: (value) => (select.value = value ?? '') }
 }
 
 /** Makes a menu that hides columns. The address of the page names those that differ from the default. */

@@ -77,11 +77,12 @@ byId('menu').addEventListener('click', () => {
   byId('bar').classList.toggle('open', !isOpen)
 })
 
+const heading = h('h1', { id: 'title' })
+
 /** Sets the title of the page, which is also its heading. */
 function setTitle(title) {
   document.title = title === 'Home' ? 'Millrace' : `${title} · Millrace`
-  const heading = byId('title')
-  if (heading !== null) setText(heading, title)
+  setText(heading, title)
 }
 
 // Reloading shows the sign-in form and drops the account's data.
@@ -110,7 +111,6 @@ async function start() {
   showNavigation(account)
   showAccount(account)
   const tabs = makeTabs(account)
-  const heading = h('h1', { id: 'title' }, page.title)
   setTitle(page.title)
   if (!isAllowed(account)(page)) return view.replaceChildren(notice('Admins only', 'Ask an admin to open this page, or to make you one.', h('a', { class: 'button', href: '/' }, 'Home')))
   const [module] = await loading
