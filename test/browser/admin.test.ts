@@ -174,14 +174,7 @@ describe('admin pages', { skip: chromium === null && SKIP_REASON, concurrency: f
     ] as const) {
       await page.setViewportSize({ width, height: 844 })
       await page.emulateMedia({ colorScheme })
-      for (const path of [
-        '/monitor',
-        '/monitor/jobs',
-        '/monitor/documents',
-        '/monitor/usage',
-        '/setup',
-        '/',
-      ]) {
+      for (const path of ['/monitor', '/monitor/jobs', '/documents', '/monitor/usage', '/setup', '/']) {
         await page.goto(`http://127.0.0.1:${port}${path}`)
         await page.getByRole('heading').first().waitFor()
         await page.waitForLoadState('networkidle')
@@ -283,7 +276,7 @@ describe('admin pages', { skip: chromium === null && SKIP_REASON, concurrency: f
     for (const text of ['Account 1', 'document:7', 'r-tried', '10 s'])
       await facts.getByText(text, { exact: true }).waitFor()
     const link = findSection(page, 'Related').getByRole('link', { name: 'Document 7' })
-    assert.equal(await link.getAttribute('href'), '/monitor/documents/7')
+    assert.equal(await link.getAttribute('href'), '/documents/7')
     const before = findSection(page, 'Retries').getByRole('link')
     assert.equal(await before.getAttribute('href'), `/monitor/jobs/${failed}`)
 
@@ -375,7 +368,7 @@ describe('admin pages', { skip: chromium === null && SKIP_REASON, concurrency: f
       '/monitor',
       '/monitor/jobs',
       '/monitor/schedules',
-      '/monitor/documents',
+      '/documents',
       '/monitor/usage',
       '/setup',
       '/',

@@ -95,7 +95,7 @@ test('takes the screenshots', { skip: chromium === null && SKIP_REASON, timeout:
     await page.setViewportSize(NARROW_VIEWPORT)
     await takeScreenshot(page, `phone-${colorScheme}`)
     await page.setViewportSize(WIDE_VIEWPORT)
-    await page.goto(`${client.base}/monitor/documents/${id}`)
+    await page.goto(`${client.base}/documents/${id}`)
     await page.locator('.page:not(.waits) img').first().waitFor()
     await until('the page is drawn', () =>
       page.evaluate(`document.querySelector('.page img').naturalWidth > 0`),

@@ -571,7 +571,7 @@ const models: Record<string, MakeRequest> = {
 
 const pages: Record<string, MakeRequest> = {
   'GET /monitor/jobs/:job_id': job,
-  'GET /monitor/documents/:id': document,
+  'GET /documents/:id': document,
   'GET /pages/:file': () => ({ params: { file: 'page.css' } }),
   'GET /pages/monitor/:file': () => ({ params: { file: 'main.js' } }),
   'GET /docs/:file': () => ({ params: { file: 'docs.css' } }),

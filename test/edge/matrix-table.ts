@@ -315,8 +315,9 @@ GET    /monitor                                           200   200   200   200 
 GET    /monitor/jobs                                      200   200   200   200   200
 GET    /monitor/jobs/:job_id                              200   200   200   200   200
 GET    /monitor/schedules                                 200   200   200   200   200
-GET    /monitor/documents                                 200   200   200   200   200
-GET    /monitor/documents/:id                             200   200   200   200   200
+GET    /documents                                         200   200   200   200   200
+GET    /documents/trash                                   200   200   200   200   200
+GET    /documents/:id                                     200   200   200   200   200
 GET    /monitor/usage                                     200   200   200   200   200
 GET    /setup                                             200   200   200   200   200
 GET    /verify-email                                      200   200   200   200   200

@@ -65,8 +65,9 @@ test('the public pages describe the service and link to the other pages', async 
     '/docs',
     '/health',
     '/monitor/jobs/x',
-    '/monitor/documents',
-    '/monitor/documents/1',
+    '/documents',
+    '/documents/trash',
+    '/documents/1',
     '/monitor/usage',
   ])
     assert.equal((await api.get(path)).status, 200, path)
