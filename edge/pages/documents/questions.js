@@ -57,7 +57,8 @@ export function makeQuestions(documents, { onRead } = {}) {
     notice.hidden = state.unread.length === 0
     if (notice.hidden) return notice.replaceChildren()
     const text = documents.length === 1 ? 'This document must be read before you can ask about it.' : isAll ? 'These documents must be read before you can ask about them.' : `${countOf(state.unread.length)} must be read first. Answers come from the others.`
-    const read = actionButton(documents.length === 1 ? 'Read it now' : 'Read now', 'Reading…', 'Read before asking', onRead ?? readAll, true)
+    const label = documents.length === 1 ? 'Read it now' : 'Read them now'
+    const read = actionButton(label, 'Reading…', label, onRead ?? readAll, true)
     notice.replaceChildren(h('p', {}, text), h('div', { class: 'actions' }, read))
   }
   update()

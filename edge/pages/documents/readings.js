@@ -16,9 +16,9 @@ export function reportConnection(listener) {
 }
 
 function receive(frame) {
-  const listener = followed.get(frame.job_id)
+  const listeners = followed.get(frame.job_id) ?? []
   if (FINAL_STATUSES.has(frame.status)) followed.delete(frame.job_id)
-  listener?.(frame)
+  for (const listener of listeners) listener(frame)
 }
 
 function start() {
@@ -37,7 +37,8 @@ async function check(id) {
 
 /** Calls `onFrame` with each frame of a job until it ends. */
 export function follow(jobId, onFrame) {
-  followed.set(jobId, onFrame)
+  // Several uploads of the same file wait for the same job.
+  followed.set(jobId, [...(followed.get(jobId) ?? []), onFrame])
   if (!isSubscribed) start()
   check(jobId)
 }
