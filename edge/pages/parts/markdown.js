@@ -28,7 +28,7 @@ export function markdownView(text = '', { base = 3, cite = () => null } = {}) {
 export function safeAddress(given) {
   try {
     const { protocol, href } = new URL(given)
-    return ['http:', 'https:', 'mailto:'].includes(protocol) ? href : null
+    return /^(https?|mailto)\W$/.test(protocol) ? href : null
   } catch {
     return null
   }
