@@ -6,6 +6,7 @@ import { openDialog } from '../parts/dialog.js'
 import { announce, h, setText } from '../parts/dom.js'
 import { formatBytes, formatCount, formatDateTime } from '../parts/format.js'
 import { list } from '../parts/list.js'
+import { shortcut } from '../parts/shortcuts.js'
 import { chip } from '../parts/table.js'
 import { fileChooser, takeDrops } from './drop.js'
 import { ACCEPTED, nameType } from './kinds.js'
@@ -46,6 +47,7 @@ export const page = ({ showConnection }) => {
   })
   const documents = makeList({ readings, uploads })
   addEventListener('beforeunload', (event) => uploads.isBusy() && event.preventDefault())
+  shortcut('u', 'Upload files', () => documents.node.querySelector('input[type=file]').click())
   return [takeDrops(uploads.add), uploads, documents]
 }
 

@@ -145,7 +145,7 @@ function makePage(path, number) {
     const { page, markdown } = shown
     const detail = page.detail === null ? [] : [h('p', { class: 'soft' }, page.detail)]
     const content = markdown !== null ? [showMarkdown(markdown, words)] : mark(page.text, words)
-    text.replaceChildren(...detail, ...(page.text === '' ? [h('p', { class: 'soft' }, 'No text')] : content))
+    text.replaceChildren(...detail, ...(page.text !== '' ? content : page.detail === null ? [h('p', { class: 'soft' }, 'No text')] : []))
   }
   const drawPicture = (page) => {
     if (!page.has_image) return picture.replaceChildren()

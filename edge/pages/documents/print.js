@@ -11,8 +11,12 @@ export async function printText(record, text) {
   document.querySelector('.print')?.remove()
   document.getElementById('view').append(node)
   document.body.classList.add('prints')
+  const end = () => {
+    document.body.classList.remove('prints')
+    node.remove()
+  }
+  // Some browsers return from `print` before they have drawn the page.
+  addEventListener('afterprint', end, { once: true })
   window.print()
-  document.body.classList.remove('prints')
-  node.remove()
   return null
 }

@@ -6,9 +6,14 @@ import { formatCount } from '../parts/format.js'
 import { methodOf } from './pages.js'
 
 const NAMES = { text: 'with a text layer', ocr: 'by OCR', model: 'by a vision model', unread: 'unread', waiting: 'not read yet' }
-// The method that a cell of several pages shows, first the one to notice.
-const PRIORITY = ['unread', 'waiting', 'model', 'ocr', 'text']
 const MAX_CELLS = 200
+
+/** Returns the method that a cell of several pages shows: one to notice, or else the most frequent. */
+function chooseMethod(group) {
+  const urgent = ['unread', 'waiting'].find((one) => group.includes(one))
+  const count = (method) => group.filter((one) => one === method).length
+  return urgent ?? group.reduce((most, method) => (count(method) > count(most) ? method : most))
+}
 
 /**
  * Makes the strip. `go(number)` jumps to a page. The strip itself is for the eye and the mouse. The counts below it say
@@ -34,7 +39,7 @@ export function makeStrip(go) {
   }
   const makeCell = (start) => {
     const group = state.methods.slice(start, start + state.size)
-    const method = PRIORITY.find((one) => group.includes(one))
+    const method = chooseMethod(group)
     const page = start + 1 + group.indexOf(method)
     const title = group.length === 1 ? `Page ${page}: ${NAMES[method]}` : `Pages ${start + 1} to ${start + group.length}`
     return h('span', { class: method, 'data-page': page, 'data-start': start + 1, title })
