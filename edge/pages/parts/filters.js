@@ -28,8 +28,13 @@ export function filterBar(filters, { name, onChange }) {
     const values = [...inputs.map((pair) => [pair[0].name, valueOf(pair)]), ['sort', sort]]
     replaceAddress(Object.fromEntries(values.map(([key, value]) => [prefix + key, value])))
   }
+  // Leaving an input reports a change that was applied while typing. Applying it twice would clear the selection of rows.
+  let applied = JSON.stringify(query())
   const changed = () => {
     clearTimeout(timer)
+    const values = JSON.stringify(query())
+    if (values === applied) return
+    applied = values
     save()
     onChange()
   }
@@ -50,6 +55,7 @@ export function filterBar(filters, { name, onChange }) {
   const more = rest.length === 0 ? null : h('details', { class: 'more' }, h('summary', {}, 'More filters'), h('div', { class: 'filter' }, ...rest))
   const submit = (event) => {
     event.preventDefault()
+    applied = null
     changed()
   }
   const node = inputs.length === 0 ? null : h('form', { class: 'filters', role: 'search', 'aria-label': 'Filters', onsubmit: submit }, h('div', { class: 'filter' }, ...inputs.filter(isShown).map(([, { node }]) => node)), ...inputs.map(([, { chips }]) => chips), more)
