@@ -172,6 +172,7 @@ describe('documents in a browser', {
     await page.getByText('On 1 page', { exact: true }).waitFor()
     await page.keyboard.press('Enter')
     await textOf(70).locator('mark', { hasText: 'needle' }).waitFor()
+    await page.locator('#page-70 .marks rect').waitFor()
     assert.equal(new URL(page.url()).hash, '#page-70')
     await number.fill(String(PAGES))
     await page.keyboard.press('Enter')

@@ -2,9 +2,9 @@
 // document may have thousands.
 
 import { call } from '../parts/api.js'
-import { copyButton, focusNode, h } from '../parts/dom.js'
+import { copyButton, focusNode, h, svg } from '../parts/dom.js'
 import { chip } from '../parts/table.js'
-import { mark } from './marks.js'
+import { mark, split } from './marks.js'
 import { showMarkdown } from './markdown-view.js'
 import { readText } from './records.js'
 
@@ -32,6 +32,7 @@ export function makePages(path, { onCurrent }) {
         const page = pages[Number(target.dataset.page) - 1]
         page.near = isIntersecting
         load(page)
+        page.markPicture(view.words)
       }
     },
     { rootMargin: '600px' },
@@ -55,6 +56,7 @@ export function makePages(path, { onCurrent }) {
     try {
       const [record, markdown] = await Promise.all([call('GET', `${path}/pages/${page.number}`), view.isMarkdown ? readText(`${path}/pages/${page.number}?format=markdown`) : null])
       page.show(record, markdown, view.words)
+      page.markPicture(view.words)
     } catch (error) {
       page.shown = false
       page.showError(error.message, () => load(page))
@@ -105,7 +107,10 @@ export function makePages(path, { onCurrent }) {
     },
     setWords: (words) => {
       view.words = words
-      for (const page of pages) page.drawText(words)
+      for (const page of pages) {
+        page.drawText(words)
+        page.markPicture(words)
+      }
     },
     setMarkdown: (isMarkdown) => {
       view.isMarkdown = isMarkdown
@@ -147,13 +152,17 @@ function makePage(path, number) {
     const content = markdown !== null ? [showMarkdown(markdown, words)] : mark(page.text, words)
     text.replaceChildren(...detail, ...(page.text !== '' ? content : page.detail === null ? [h('p', { class: 'soft' }, 'No text')] : []))
   }
+  const marks = svg('svg', { class: 'marks', 'aria-hidden': 'true' })
+  let marked = ''
   const drawPicture = (page) => {
+    marked = ''
+    marks.replaceChildren()
     if (!page.has_image) return picture.replaceChildren()
     const image = h('img', { src: `${path}/pages/${number}/image`, alt: `Image of page ${number}`, width: page.width, height: page.height })
     image.addEventListener('error', () =>
       picture.replaceChildren(h('span', { class: 'soft' }, 'The image could not be loaded. ', h('button', { class: 'plain', type: 'button', 'aria-label': `Load the image of page ${number} again`, onclick: () => drawPicture(page) }, 'Try again'))),
     )
-    picture.replaceChildren(image)
+    picture.replaceChildren(image, marks)
   }
   return {
     number,
@@ -175,6 +184,20 @@ function makePage(path, number) {
       text.replaceChildren(h('p', { class: 'bad' }, problem), h('button', { class: 'plain', type: 'button', onclick: tryAgain }, 'Try again'))
     },
     drawText,
+    /** Marks words on the image, if the page has their places. */
+    async markPicture(words) {
+      const key = words.join(' ')
+      if (!this.near || shown === null || key === marked) return
+      marked = key
+      const { page } = shown
+      if (key === '' || !page.has_image || page.method !== 'text_layer') return marks.replaceChildren()
+      // The marks are an extra: a failure leaves those in the text.
+      const found = await call('GET', `${path}/pages/${number}/words?search=${encodeURIComponent(key)}`).catch(() => [])
+      if (marked !== key) return
+      marks.setAttribute('viewBox', `0 0 ${page.width} ${page.height}`)
+      const boxes = found.filter(({ text: word }) => split(word, words).some(([, isMatch]) => isMatch))
+      marks.replaceChildren(...boxes.map(({ left, top, width, height }) => svg('rect', { x: left * page.width, y: top * page.height, width: width * page.width, height: height * page.height })))
+    },
     show(page, markdown, words) {
       const isSame = shown !== null && JSON.stringify(shown.page) === JSON.stringify(page)
       shown = { page, markdown }
