@@ -57,6 +57,15 @@ export interface TaskLog {
   error(data: object, message: string): void
 }
 
+/** A word on a page. The place and size are shares of the width and height of the page, from its left and top. */
+export interface PlacedWord {
+  readonly text: string
+  readonly left: number
+  readonly top: number
+  readonly width: number
+  readonly height: number
+}
+
 /** Interface to external services and child processes, implemented by `workers/providers`. */
 export interface Providers {
   /**
@@ -70,6 +79,12 @@ export interface Providers {
     pageNumber: number,
     options: OpenPagesOptions,
   ): Promise<{ readonly png: Uint8Array; readonly width: number; readonly height: number } | null>
+  /** Finds the words of a page's text layer; none if it has no text layer, or if reading fails. */
+  placeWords(
+    bytes: Uint8Array,
+    pageNumber: number,
+    options: OpenPagesOptions,
+  ): Promise<readonly PlacedWord[]>
   /**
    * Opens a file of posts.
    * @throws fail('import.refused'), fail('import.encoding'), fail('import.too_complex').

@@ -1,24 +1,47 @@
 import { findExtractionSource, findUnrenderedPage, storePageImage } from '../../sql/documents/pages.ts'
 import { fail } from '../../sql/errors.ts'
-import type { TaskContext } from '../context.ts'
+import type { PlacedWord, TaskContext } from '../context.ts'
+import { foldText } from './draw.task.ts'
 import { unsealPassword } from './extraction.ts'
+
+// A result stays in the ledger and in streams.
+const MAX_FOUND_WORDS = 300
+
+interface Request {
+  readonly documentId: number
+  readonly page: number
+  readonly find?: readonly string[] | undefined
+}
+
+interface Source {
+  readonly bytes: Uint8Array
+  readonly options: Parameters<TaskContext['providers']['renderPage']>[2]
+}
 
 /** Runs `documents.draw`. */
 export async function run(
   ctx: TaskContext,
-  { documentId, page }: { readonly documentId: number; readonly page: number },
-): Promise<{ drawn: boolean }> {
+  { documentId, page, find }: Request,
+): Promise<{ drawn: boolean; words?: PlacedWord[] }> {
+  if (find !== undefined) {
+    const { bytes, options } = await readSource(ctx, documentId)
+    const words = await ctx.providers.placeWords(bytes, page, options)
+    const isFound = ({ text }: PlacedWord): boolean => find.some((part) => foldText(text).includes(part))
+    return { drawn: false, words: words.filter(isFound).slice(0, MAX_FOUND_WORDS) }
+  }
   const undrawn = await ctx.db.maybeOne(findUnrenderedPage(documentId, page))
   if (undrawn === null) return { drawn: false }
+  const { bytes, options } = await readSource(ctx, documentId)
+  const image = await ctx.providers.renderPage(bytes, page, options)
+  await ctx.runFenced((tx) => tx.run(storePageImage(documentId, page, undrawn.job_id, image)))
+  return { drawn: image !== null }
+}
+
+async function readSource(ctx: TaskContext, documentId: number): Promise<Source> {
   const source = await ctx.db.maybeOne(findExtractionSource(documentId))
   if (source === null) throw fail('document.missing')
   if (source.blob_id === null) throw fail('document.bytes_missing')
   const bytes = await ctx.blobs.readWhole(source.blob_id, source.byte_size)
-  const image = await ctx.providers.renderPage(bytes, page, {
-    mediaType: source.media_type,
-    password: unsealPassword(ctx.secretKey, documentId, source.sealed_password),
-    signal: ctx.signal,
-  })
-  await ctx.runFenced((tx) => tx.run(storePageImage(documentId, page, undrawn.job_id, image)))
-  return { drawn: image !== null }
+  const password = unsealPassword(ctx.secretKey, documentId, source.sealed_password)
+  return { bytes, options: { mediaType: source.media_type, password, signal: ctx.signal } }
 }

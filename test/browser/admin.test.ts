@@ -180,6 +180,7 @@ describe('admin pages', { skip: chromium === null && SKIP_REASON, concurrency: f
         '/monitor/charts',
         '/monitor/worker-queues',
         '/monitor/usage',
+        '/documents',
         '/setup',
         '/',
       ]) {
@@ -373,6 +374,7 @@ describe('admin pages', { skip: chromium === null && SKIP_REASON, concurrency: f
       '/monitor/schedules',
       '/monitor/charts',
       '/monitor/worker-queues',
+      '/documents',
       '/monitor/usage',
       '/setup',
       '/',

@@ -2,7 +2,6 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Locator } from 'playwright-core'
 import * as crash from '../flow/crash.ts'
-import { buildTextPdf } from '../pdfs.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { findChromium, SKIP_REASON } from './chromium.ts'
@@ -56,80 +55,6 @@ describe('the monitor in a browser', {
     await page.getByText('Your email address is not verified').waitFor()
   })
 
-  test('an extraction appears page by page', async (t) => {
-    const page = await open(t, '/monitor/documents')
-    await signIn(page)
-    // Enough pages that the first appears before the last is stored.
-    const PAGES = 100
-    const bytes = Buffer.from(await buildTextPdf(PAGES, { line: () => 'filled in' }))
-    await page.getByLabel('PDF, image, Office or text file').setInputFiles({
-      name: 'Minutes.pdf',
-      mimeType: 'application/pdf',
-      buffer: bytes,
-    })
-    await page.getByRole('button', { name: 'Upload and read' }).click()
-    await page.getByRole('heading', { name: 'Minutes.pdf' }).waitFor()
-    // The first pages must appear with image and text before the last ones are extracted.
-    await page
-      .getByRole('region', { name: 'Text of page 1', exact: true })
-      .getByText(`Page 1 of ${PAGES}`)
-      .waitFor()
-    const [row] = await query(`select status from job where name = 'documents.extract'`)
-    assert.equal(row!.status, 'running')
-    await page.getByText(`${PAGES} of ${PAGES} pages read`).waitFor()
-    const pictures = page.getByRole('img', { name: /^Image of page \d+$/ })
-    await pictures.first().waitFor()
-    assert.ok(
-      await until('an image', () =>
-        pictures
-          .first()
-          .evaluate((image) => (image as unknown as { naturalWidth: number }).naturalWidth > 100),
-      ),
-    )
-    await page.locator('.page').last().scrollIntoViewIfNeeded()
-    await page
-      .getByRole('region', { name: `Text of page ${PAGES}` })
-      .getByText('filled in')
-      .waitFor()
-  })
-
-  test('an open page shows the start and end of an extraction that another client requested', async (t) => {
-    const id = await crash.uploadText(client, 100, 'elsewhere')
-    const page = await open(t, `/monitor/documents/${id}`)
-    await signIn(page)
-    await page.getByText('Not read yet').waitFor()
-    await page.getByText('Live', { exact: true }).waitFor()
-    const first = await crash.extract(client, id)
-    const link = page.getByRole('link', { name: 'Job', exact: true })
-    assert.equal(await link.getAttribute('href'), `/monitor/jobs/${first}`)
-    const label = page.locator('p.label')
-    await label.getByText(/^Pages? (\d+ to )?\d+ of 100/).waitFor()
-    await page.getByText('100 of 100 pages read').waitFor()
-    // Start a second extraction, because the stream of the first has ended.
-    await client.fetch(`/api/v1/documents/${id}/extract?background=true&force=true`, { method: 'POST' })
-    await label.getByText(/^Pages? (\d+ to )?\d+ of 100/).waitFor()
-    await page.getByText('100 of 100 pages read').waitFor()
-  })
-
-  test('a question about a document shows the matching passages, with links to their pages', async (t) => {
-    const id = await crash.uploadText(client, 3, 'asked')
-    await crash.waitForJob(query, await crash.extract(client, id))
-    const page = await open(t, `/monitor/documents/${id}`)
-    await signIn(page)
-    await page.getByText('3 of 3 pages read').waitFor()
-    const box = page.getByLabel('Question about this document')
-    await box.fill('What does page 2 say?')
-    await box.press('Enter')
-    const answer = findSection(page, 'Ask')
-    // The service under test has no model.
-    await answer.getByText(/^No model answered/).waitFor()
-    await answer.getByRole('link', { name: 'Page 2', exact: true }).click()
-    assert.equal(new URL(page.url()).hash, '#page-2')
-    await box.fill('zebras')
-    await page.getByRole('button', { name: 'Ask', exact: true }).click()
-    await answer.getByText('Nothing was found in this document.').waitFor()
-  })
-
   test('an expired session is renewed automatically', async (t) => {
     const page = await open(t, '/monitor')
     await signIn(page)
@@ -137,7 +62,7 @@ describe('the monitor in a browser', {
     // `/health` does not renew the session. Leaving a page during a renewal would lose the new refresh token.
     await page.goto(`http://127.0.0.1:${port}/health`)
     await page.context().clearCookies({ name: 'millrace_session' })
-    await page.goto(`http://127.0.0.1:${port}/monitor/documents`)
+    await page.goto(`http://127.0.0.1:${port}/documents`)
     await page.getByRole('region', { name: 'Documents' }).getByRole('table').waitFor()
     await page.context().clearCookies()
     await page.reload()

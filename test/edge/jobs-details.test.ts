@@ -41,7 +41,7 @@ test('the owner and admins see all details, with secrets masked', async () => {
       waits_for: null,
       log: token === admin.token ? [] : null,
       chain: { retry_of: [], retried_by: [] },
-      links: [{ kind: 'document', id: '7', path: '/monitor/documents/7' }],
+      links: [{ kind: 'document', id: '7', path: '/documents/7' }],
     })
     const outlines = attempts.map((a: Record<string, unknown>) => [a.attempt, a.worker, a.outcome, a.error])
     assert.deepEqual(outlines, [

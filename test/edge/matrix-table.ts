@@ -145,6 +145,7 @@ GET    /api/v1/documents/:id/extraction                   401   200   404   404 
 GET    /api/v1/documents/:id/pages                        401   200   404   404   404
 GET    /api/v1/documents/:id/pages/:number                401   200   404   404   404
 GET    /api/v1/documents/:id/pages/:number/image          401   200   404   404   404
+GET    /api/v1/documents/:id/pages/:number/words          401   200   404   404   404
 POST   /api/v1/comms/email/send                           401   403   403   403   202
 POST   /api/v1/comms/sms/send                             401   403   403   403   202
 POST   /api/v1/comms/call                                 401   403   403   403   202

@@ -149,6 +149,7 @@ export function createExtractions({ db, query }: TestDatabase) {
         analyze: () => Promise.reject(new Error('Extraction indexes nothing')),
         retrieval: {} as never,
         embed: () => Promise.reject(new Error('Extraction embeds nothing')),
+        placeWords: () => Promise.reject(new Error('Extraction places no words')),
         renderPage: () => Promise.reject(new Error('Extraction draws no pages')),
         comms: {} as never,
         postWebhook: () => Promise.reject(new Error('Extraction tells nobody')),

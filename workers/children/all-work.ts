@@ -46,6 +46,7 @@ const handlers: AllHandlers = {
   'document.read': async (pages) => (await documentModule.get()).read(pages),
   'document.attachment': async (piece) => (await documentModule.get()).copyAttachmentPiece(piece),
   'document.draw': async (page) => (await documentModule.get()).draw(page),
+  'document.words': async (page) => (await documentModule.get()).words(page),
   'posts.open': async (request) => (await postModule.get()).open(Buffer.from(takeBytes().buffer), request),
   'posts.read': async (request) => (await postModule.get()).read(request),
   'chunks.open': async (request) => (await chunkModule.get()).open(Buffer.from(takeBytes().buffer), request),

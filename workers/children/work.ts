@@ -1,7 +1,7 @@
 import type { UploadFormat } from '../../sql/blog/transfer.ts'
 import type { NewChunk } from '../../sql/rag/collections.ts'
 import type { ItemResult } from '../../tasks/blog/items.ts'
-import type { AttachmentInfo, PageResult } from '../../tasks/context.ts'
+import type { AttachmentInfo, PageResult, PlacedWord } from '../../tasks/context.ts'
 import type { AnalysisOptions } from '../../tasks/rag/analyze.ts'
 
 /** Reader of pages without a text layer: none, OCR in the child, or a model that the caller asks. */
@@ -62,6 +62,11 @@ export interface Work {
   readonly 'document.draw': {
     readonly request: number
     readonly answer: { readonly png: Uint8Array; readonly width: number; readonly height: number } | null
+  }
+  /** Finds the words of a page's text layer. */
+  readonly 'document.words': {
+    readonly request: number
+    readonly answer: readonly PlacedWord[]
   }
   /** Opens a file of posts. The answer lists the file name of each post. */
   readonly 'posts.open': {

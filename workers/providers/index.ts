@@ -80,7 +80,7 @@ const createReaders = (
   { visionProvider: vision, visionPictures, ocrLanguages, maxDocumentPages: maxPages }: Settings,
   children: Children,
   { models: limits }: StartLimits,
-): Pick<Providers, 'openPages' | 'renderPage' | 'readPosts' | 'analyze' | 'cutter'> => ({
+): Pick<Providers, 'openPages' | 'renderPage' | 'placeWords' | 'readPosts' | 'analyze' | 'cutter'> => ({
   openPages: async (load, { languages = ocrLanguages, ...options }) =>
     (await import('./documents/documents.ts')).openDocument(children, load, {
       ...options,
@@ -92,6 +92,8 @@ const createReaders = (
     }),
   renderPage: async (bytes, page, options) =>
     (await import('./documents/draw.ts')).drawPage(children, bytes, page, { ...options, maxPages }),
+  placeWords: async (bytes, page, options) =>
+    (await import('./documents/draw.ts')).findWords(children, bytes, page, { ...options, maxPages }),
   readPosts: async (name, format, bytes, signal) =>
     (await import('./documents/posts.ts')).openPosts(children, { name, format, bytes }, { signal }),
   cutter: createCutter(children),

@@ -1,6 +1,7 @@
 // Detects extractions that another tab, client or account started.
 
-import { FINAL_STATUSES, subscribe } from './api.js'
+import { FINAL_STATUSES } from '../parts/jobs.js'
+import { subscribe } from '../parts/streams.js'
 
 // Minimum interval between two reads of a document. Job frames trigger these reads. They do not name documents, and an
 // admin gets the frames of all jobs.
@@ -27,8 +28,8 @@ export function watchExtractions({ onNewJob, onExtractionEnd, fail, showConnecti
   }
   return {
     watch: () => {
-      unsubscribe ??= subscribe('/api/v1/jobs/events', { status: onStatus }, (state) => {
-        showConnection(state === 'live' ? 'live' : 'lost')
+      unsubscribe ??= subscribe('jobs', { status: onStatus }, (state) => {
+        showConnection(state)
         // Extractions may have started or ended while the stream was closed.
         if (state !== 'live') return
         reportNewJob()

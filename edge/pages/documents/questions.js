@@ -1,76 +1,127 @@
-// Panel for questions about one document. Shows the source passages and, if a model is available, its answer.
+// Questions about one document or several. Shows the source passages and, if a model is available, its answer.
 
-import { call, callAndWait } from './api.js'
-import { announce, h, panel } from './dom.js'
+import { actionButton } from '../parts/actions.js'
+import { call } from '../parts/api.js'
+import { announce, h, isBusy, setBusy, setText } from '../parts/dom.js'
+import { callAndWait } from '../parts/jobs.js'
+import { mark, readWords } from './marks.js'
+import { readDocument } from './readings.js'
+import { countOf } from './records.js'
 
 const MAX_SHOWN = 400
 
-export function makeQuestions({ id, sha256 }) {
-  // Collections share one namespace. The digest makes this name unguessable, so no other account can take it.
-  const collection = `document-${id}-${sha256.slice(0, 16)}`
+/**
+ * Makes the form and its answers for documents. Unread ones must be read first. `onRead()` reads the one document of a
+ * page that shows the progress itself.
+ */
+export function makeQuestions(documents, { onRead } = {}) {
+  const state = { unread: documents.filter(({ page_count }) => page_count === null), conversation: null }
+  const label = documents.length === 1 ? 'Question about this document' : `Question about ${countOf(documents.length)}`
   const question = h('input', { type: 'text', name: 'question', required: true, maxlength: 4000, autocomplete: 'off' })
-  const button = h('button', { type: 'submit' }, 'Ask')
+  const submit = h('button', { type: 'submit' }, 'Ask')
   const problem = h('p', { class: 'bad', role: 'alert' })
   const answer = h('div', { class: 'answer' })
-  let conversation = null
+  const form = h('form', { class: 'ask', onsubmit: (event) => send(event) }, h('label', {}, label, question), submit)
+  const notice = h('div', { class: 'unread' })
+  const node = h('div', { class: 'questions' }, notice, form, problem, answer)
 
-  /** Creates the collection of this document if it is missing. The service then keeps the collection up to date. */
-  const ensureCollection = async () => {
-    try {
-      await call('GET', `/rag/collections/${collection}`)
-    } catch (error) {
-      if (error.status !== 404) throw error
-      await callAndWait('POST', '/rag/index', { json: { collection_name: collection, documents: { ids: [Number(id)] } } })
-    }
-  }
-  const ask = async (message) => {
-    const json = { message, rag_collection: collection, conversation_id: conversation }
-    const { content, rag_sources, conversation_id } = await callAndWait('POST', '/api/v1/ai/chat', { json })
-    conversation = conversation_id
-    return { text: content, note: null, passages: rag_sources }
-  }
-  const search = async (query, note) => {
-    const json = { query, collection_name: collection }
-    const { results } = await call('POST', '/rag/search', { json })
-    return { text: null, note, passages: results }
-  }
   const send = async (event) => {
     event.preventDefault()
-    const message = question.value
-    button.disabled = true
-    problem.textContent = ''
+    if (isBusy(submit)) return
+    setBusy(submit, 'Asking…')
+    setText(problem, '')
     announce('Searching for an answer')
     try {
-      await ensureCollection()
-      // If no model answers, search the passages instead.
-      const result = await ask(message).catch((error) => {
-        if (error.status < 500) throw error
-        return search(message, error.message)
-      })
-      answer.replaceChildren(...answerNodes(result))
+      const result = await findAnswer(documents, question.value, state)
+      answer.replaceChildren(...answerNodes(documents, result, question.value))
       announce(result.text ?? `${result.passages.length} passages found`)
     } catch (error) {
-      problem.textContent = error.message
+      setText(problem, `${error.message}. Try again.`)
     } finally {
-      button.disabled = false
+      submit.removeAttribute('aria-disabled')
+      setText(submit, 'Ask')
     }
   }
-  const form = h('form', { class: 'upload', onsubmit: send }, h('label', {}, 'Question about this document', question), button)
-  return panel('Ask', {}, form, problem, answer)
+  const readAll = async () => {
+    const frames = await Promise.all(state.unread.map(({ id }) => readDocument(id)))
+    const failed = frames.filter(({ status }) => status !== 'done')
+    state.unread = state.unread.filter((_, i) => frames[i].status !== 'done')
+    update()
+    if (failed.length > 0) throw new Error(failed[0].error?.detail ?? 'Reading was cancelled')
+    question.focus()
+    return 'You can ask now'
+  }
+  const update = () => {
+    const isAll = state.unread.length === documents.length
+    form.hidden = isAll
+    notice.hidden = state.unread.length === 0
+    if (notice.hidden) return notice.replaceChildren()
+    const text = documents.length === 1 ? 'This document must be read before you can ask about it.' : isAll ? 'These documents must be read before you can ask about them.' : `${countOf(state.unread.length)} must be read first. Answers come from the others.`
+    const label = documents.length === 1 ? 'Read it now' : 'Read them now'
+    const read = actionButton(label, 'Reading…', label, onRead ?? readAll, true)
+    notice.replaceChildren(h('p', {}, text), h('div', { class: 'actions' }, read))
+  }
+  update()
+  return {
+    node,
+    /** Sets whether the one document has been read. */
+    setRead: (isRead) => {
+      state.unread = isRead ? [] : documents
+      update()
+    },
+  }
 }
 
-function answerNodes({ text, note, passages }) {
-  const items = passages.map(({ content, rank, metadata: { page } }) =>
-    h(
-      'li',
-      { value: rank },
-      h('a', { href: `#page-${page}` }, `Page ${page}`),
-      h('p', { class: 'soft' }, content.length > MAX_SHOWN ? `${content.slice(0, MAX_SHOWN)}…` : content),
-    ),
-  )
+/** Asks a model about documents. If none answers, searches the passages. */
+async function findAnswer(documents, message, state) {
+  const collection = collectionOf(documents)
+  await ensureCollection(collection, documents)
+  try {
+    const json = { message, rag_collection: collection, conversation_id: state.conversation }
+    const { content, rag_sources, conversation_id } = await callAndWait('POST', '/api/v1/ai/chat', { json })
+    state.conversation = conversation_id
+    return { text: content, note: null, passages: rag_sources, conversation: conversation_id }
+  } catch (error) {
+    if (error.status < 500) throw error
+    const { results } = await call('POST', '/rag/search', { json: { query: message, collection_name: collection } })
+    return { text: null, note: error.message, passages: results, conversation: null }
+  }
+}
+
+/**
+ * Returns the name of the collection of documents. Collections share one namespace. The digests of the files make the
+ * name unguessable, so no other account can take it.
+ */
+function collectionOf(documents) {
+  const [{ id, sha256 }] = documents
+  if (documents.length === 1) return `document-${id}-${sha256.slice(0, 16)}`
+  const ids = documents.map((one) => one.id)
+  const sum = documents.reduce((all, one) => all ^ BigInt(`0x${one.sha256}`) ^ (BigInt(one.id) << 128n), 0n)
+  return `documents-${Math.min(...ids)}-${ids.length}-${sum.toString(16).slice(0, 40)}`
+}
+
+/** Creates the collection if it is missing. The service then keeps it up to date. */
+async function ensureCollection(collection, documents) {
+  try {
+    await call('GET', `/rag/collections/${collection}`)
+  } catch (error) {
+    if (error.status !== 404) throw error
+    await callAndWait('POST', '/rag/index', { json: { collection_name: collection, documents: { ids: documents.map(({ id }) => Number(id)) } } })
+  }
+}
+
+function answerNodes(documents, { text, note, passages, conversation }, question) {
+  const words = readWords(question)
+  const isOne = documents.length === 1
+  const items = passages.map(({ content, rank, metadata: { page, title, document_id } }) => {
+    const shown = content.length > MAX_SHOWN ? `${content.slice(0, MAX_SHOWN)}…` : content
+    const href = isOne ? `#page-${page}` : `/documents/${document_id}?search=${encodeURIComponent(question)}#page-${page}`
+    return h('li', { value: rank }, h('a', { href, target: isOne ? null : '_blank' }, isOne ? `Page ${page}` : `${title}, page ${page}`), h('p', { class: 'soft' }, ...mark(shown, words)))
+  })
   return [
     note !== null && h('p', { class: 'soft' }, `No model answered (${note}). Matching passages:`),
     text !== null && h('p', { class: 'said' }, text),
-    items.length === 0 ? h('p', { class: 'soft' }, 'Nothing was found in this document.') : h('ol', {}, ...items),
-  ].filter((part) => part !== false)
+    items.length === 0 ? h('p', { class: 'soft' }, isOne ? 'Nothing was found in this document.' : 'Nothing was found in these documents.') : h('ol', {}, ...items),
+    conversation !== null && h('p', {}, h('a', { href: `/chat/${conversation}` }, 'Continue in the chat')),
+  ].filter(Boolean)
 }

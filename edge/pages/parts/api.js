@@ -67,13 +67,14 @@ export async function readList(path) {
   return { items, next, total: data.total ?? null, data }
 }
 
-/** Sets query parameters of a path. Removes those that are null, undefined or ''. */
+/** Sets query parameters of a path, and repeats those with an array. Removes those that are null, undefined or ''. */
 export function withQuery(path, values) {
   const [base, query] = path.split('?')
   const params = new URLSearchParams(query)
   for (const [name, value] of Object.entries(values)) {
-    if (value === null || value === undefined || value === '') params.delete(name)
+    if (value === null || value === undefined || value === '' || Array.isArray(value)) params.delete(name)
     else params.set(name, value)
+    if (Array.isArray(value)) for (const one of value) params.append(name, one)
   }
   return params.size === 0 ? base : `${base}?${params}`
 }

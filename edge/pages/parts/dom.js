@@ -64,6 +64,17 @@ export function keepFocus(parent, draw) {
   focusNode(to ?? row ?? parent.closest('section'), { preventScroll: true })
 }
 
+/** Redraws the contents of a node. The focus goes to the new control with the same name, or stays where it is. */
+export function keepNamedFocus(parent, draw) {
+  const nameOf = (node) => node.getAttribute('aria-label') ?? node.firstChild?.textContent
+  const focused = parent.contains(document.activeElement) ? document.activeElement : null
+  draw()
+  if (focused === null || focused === document.activeElement) return
+  const same = [...parent.querySelectorAll(focused.tagName)].find((node) => nameOf(node) === nameOf(focused))
+  if (same !== undefined) same.focus({ preventScroll: true })
+  else focusNode(parent.closest('section') ?? parent, { preventScroll: true })
+}
+
 const isShown = (node) => node.checkVisibility()
 
 const rowsByParent = new WeakMap()

@@ -21,7 +21,7 @@ const SHORT = 10
  * - `buttons`: buttons above the list, given `api`; `empty`, `emptyMore`: text and nodes when nothing was found;
  * - `key(item)`: the identity of a row; `pageSize`; `note`; `onRead(data)`.
  *
- * `api` has `reload()`, `remove(item)`, `insert(item)`, `replace(item)`, `items()` and `filter()`.
+ * `api` has `reload()`, `remove(item)`, `insert(item)`, `replace(item)`, `items()`, `filter()`, and `filterBy(name, value)`, which sets a filter.
  */
 export function list(options) {
   const { title, columns, key = (item) => item.id, pageSize = 50, bulk = [] } = options
@@ -43,7 +43,7 @@ export function list(options) {
   const count = h('p', { class: 'soft count', role: 'status' })
   const more = h('button', { class: 'plain', type: 'button', hidden: true, onclick: () => readMore() }, 'More')
   const content = h('div', { class: 'body' }, skeleton(5))
-  const selection = selectionBar(bulk, state, () => api)
+  const selection = selectionBar(bulk, state, key, () => api)
   const order = orderSelect(options.orders, () => state.sort, (value) => setSort(value))
 
   const load = async () => {
@@ -103,6 +103,7 @@ export function list(options) {
     selection.update()
   }
   const drawHead = () => {
+    order?.setValue(state.sort)
     const sortable = (column) => {
       if (column.sort === undefined) return column.name
       const isDown = state.sort === `-${column.sort}`
@@ -127,22 +128,31 @@ export function list(options) {
   }
   const change = (update) => {
     update()
-    if (state.total !== null) state.total = Math.max(state.items.length, state.total)
     redraw()
   }
   const api = {
     reload: load,
     items: () => state.items,
     filter: () => filters.query(),
-    remove: (item) => change(() => (state.items = state.items.filter((other) => key(other) !== key(item)))),
-    insert: (item) => change(() => state.items.unshift(item)),
+    filterBy: filters.set,
+    remove: (item) =>
+      change(() => {
+        state.items = state.items.filter((other) => key(other) !== key(item))
+        state.selected.delete(key(item))
+        if (state.total !== null) state.total--
+      }),
+    insert: (item) =>
+      change(() => {
+        state.items.unshift(item)
+        if (state.total !== null) state.total++
+      }),
     replace: (item) =>
       change(() => {
         made.delete(item)
         state.items = state.items.map((other) => (key(other) === key(item) ? item : other))
       }),
   }
-  const tools = [...(options.buttons?.(api) ?? []), order, chooser.node].filter(Boolean)
+  const tools = [...(options.buttons?.(api) ?? []), order?.node, chooser.node].filter(Boolean)
   const note = options.note ? h('p', { class: 'soft' }, options.note) : null
   const node = panel(title, { class: 'panel list', tools }, note, filters.node, selection.node, content, h('div', { class: 'actions' }, count, more))
   return { node, load, ...api }
@@ -176,7 +186,7 @@ function makeScrollable(box) {
 function orderSelect(orders, current, onChange) {
   if (orders === undefined) return null
   const select = h('select', { onchange: () => onChange(select.value === '' ? null : select.value) }, ...orders.map(([value, text]) => h('option', { value, selected: value === (current() ?? '') }, text)))
-  return h('label', { class: 'inline' }, 'Order ', select)
+  return { node: h('label', { class: 'inline' }, 'Order ', select), setValue: (value) => (select.value = value ?? '') }
 }
 
 /** Makes a menu that hides columns. The address of the page names those that differ from the default. */
@@ -197,9 +207,9 @@ function columnChooser(name, columns, onChange) {
 }
 
 /** Makes the checkboxes of rows, and the bar that acts on those selected. */
-function selectionBar(bulk, state, api) {
+function selectionBar(bulk, state, key, api) {
   const text = h('span', {})
-  const chosen = () => state.items.filter((item) => state.selected.has(item))
+  const chosen = () => state.items.filter((item) => state.selected.has(key(item)))
   const buttons = bulk.map(([label, run]) =>
     h('button', { class: 'plain', type: 'button', onclick: () => Promise.resolve(run(chosen(), api())).catch((error) => announce(`${label}: ${error.message}`, { isBad: true })) }, label),
   )
@@ -215,10 +225,10 @@ function selectionBar(bulk, state, api) {
     node,
     update,
     box: (item, label) => {
-      const box = h('input', { type: 'checkbox', 'aria-label': `Select ${label}`, checked: state.selected.has(item) })
+      const box = h('input', { type: 'checkbox', 'aria-label': `Select ${label}`, checked: state.selected.has(key(item)) })
       box.addEventListener('change', () => {
-        if (box.checked) state.selected.add(item)
-        else state.selected.delete(item)
+        if (box.checked) state.selected.add(key(item))
+        else state.selected.delete(key(item))
         update()
       })
       return box
@@ -226,7 +236,7 @@ function selectionBar(bulk, state, api) {
     all: () => {
       allBox = h('input', { type: 'checkbox', 'aria-label': 'Select all' })
       allBox.addEventListener('change', () => {
-        state.selected = new Set(allBox.checked ? state.items : [])
+        state.selected = new Set(allBox.checked ? state.items.map(key) : [])
         for (const box of node.parentElement.querySelectorAll('td.select input')) box.checked = allBox.checked
         update()
       })

@@ -81,9 +81,6 @@ byId('menu').addEventListener('click', () => {
   byId('bar').classList.toggle('open', !isOpen)
 })
 
-// A page may set its title before its parts are shown.
-const heading = h('h1', { id: 'title' })
-
 /** Sets the title of the page, which is also its heading. */
 function setTitle(title) {
   document.title = title === 'Home' ? 'Millrace' : `${title} · Millrace`

@@ -8,7 +8,7 @@ import {
   readPages,
 } from '../../../sql/documents/pages.ts'
 import { fail } from '../../../sql/errors.ts'
-import { renderPage } from '../../../tasks/documents/draw.task.ts'
+import { foldText, PlacedWord, renderPage } from '../../../tasks/documents/draw.task.ts'
 import { Encoding } from '../../../tasks/documents/encoding.ts'
 import { extractDocument } from '../../../tasks/documents/extract.task.ts'
 import { ExtractCounts, sealPassword } from '../../../tasks/documents/extraction.ts'
@@ -21,6 +21,7 @@ import type { Edge } from '../../pipeline/context.ts'
 import { answerArray, buildPageQueryFields, buildPageValues } from '../../pipeline/request/lists.ts'
 import { option } from '../../pipeline/request/schemas.ts'
 import { Answer, answerJson, route } from '../../pipeline/route.ts'
+import type { JobEvent } from '../../streams/job-event.ts'
 import { FormatQuery, sendPageMarkdown } from './markdown.ts'
 import { DocumentParams, Page, PageParams, PageWithText } from './shapes.ts'
 
@@ -170,7 +171,44 @@ encrypted, and later extractions and page images use it.`,
       return undefined
     },
   }),
+
+  route({
+    method: 'get',
+    path: '/:id/pages/:number/words',
+    summary: 'Find words on the image of a page',
+    description: `Returns the words of the page that begin like those of \`search\` or contain such a beginning, at most \
+300, to mark them on its image. Places and sizes are shares of its width and height, from its left and top. Only pages of PDFs \
+with a text layer have places; for all others, the list is empty.`,
+    params: PageParams,
+    query: z.object({ search: z.string().max(500) }),
+    response: z.array(PlacedWord.meta({ id: 'DocumentWord' })),
+    errors: ['document.page_missing', 'document.image_pending'],
+    raw: async ({ params, query, caller, edge, requestId, responder }) => {
+      const text = await edge.reader.text(readPage, [params.id, caller.ownerId, params.number])
+      if (text === null) throw fail('document.page_missing')
+      const { method, has_image } = JSON.parse(text) as { method: string; has_image: boolean }
+      const find = listBeginnings(query.search)
+      if (method !== 'text_layer' || !has_image || find.length === 0) return answerJson('[]')
+      const disconnect = new AbortController()
+      responder.onClose(() => disconnect.abort())
+      const origin = { ...params, requestId, ownerId: caller.ownerId }
+      const end = await runDrawing(edge, origin, find, disconnect.signal)
+      const { result } = JSON.parse(end.frame) as { result: { words?: unknown } }
+      return answerJson(JSON.stringify(result.words ?? []))
+    },
+  }),
 ]
+
+const MAX_SOUGHT_WORDS = 20
+// A search also finds other endings, and clients decide about them.
+const BEGINNING_LENGTH = 4
+
+/** Returns the beginnings of the words of a search, in an order that depends on nothing else. */
+function listBeginnings(search: string): string[] {
+  const words = foldText(search).match(/\p{L}+|\p{N}+/gu) ?? []
+  const beginnings = words.map((word) => [...word].slice(0, BEGINNING_LENGTH).join(''))
+  return [...new Set(beginnings)].sort().slice(0, MAX_SOUGHT_WORDS)
+}
 
 interface PageRequest {
   readonly id: number
@@ -181,26 +219,38 @@ interface PageRequest {
 
 const RETRY_AFTER_SECONDS = 5
 
-/** Enqueues a job that draws the image of a page, and waits for it. Concurrent requests share the job. */
-async function drawPage(
+/**
+ * Enqueues a job that draws a page, or finds words on it, and waits for it. Concurrent requests share the job.
+ * @throws fail('document.image_pending') if the job takes too long.
+ */
+async function runDrawing(
   edge: Edge,
   { id, number, requestId, ownerId }: PageRequest,
+  find: string[] | undefined,
+  signal: AbortSignal,
+): Promise<JobEvent> {
+  const options = { ownerId, requestId, settings: edge.settings }
+  const payload = { documentId: id, page: number, ...(find !== undefined && { find }) }
+  const [added] = await edge.enqueuer.add(buildJobSpecs(renderPage, [payload], options))
+  const end = await edge.hub.waitForTerminal(added!.job_id, edge.settings.requestWaitSeconds * 1000, signal)
+  if (end === null) throw fail('document.image_pending', {}, { retryAfter: RETRY_AFTER_SECONDS })
+  if (end.status !== 'done') throw toJobFailure(end)
+  return end
+}
+
+/** Draws the image of a page in a job. */
+async function drawPage(
+  edge: Edge,
+  page: PageRequest,
   readImage: () => Promise<{ readonly image: Uint8Array | null; readonly drawable: boolean } | null>,
   signal: AbortSignal,
 ): Promise<Uint8Array> {
-  const options = { ownerId, requestId, settings: edge.settings }
-  const [added] = await edge.enqueuer.add(
-    buildJobSpecs(renderPage, [{ documentId: id, page: number }], options),
-  )
-  const jobId = added!.job_id
-  const end = await edge.hub.waitForTerminal(jobId, edge.settings.requestWaitSeconds * 1000, signal)
-  if (end === null) throw fail('document.image_pending', {}, { retryAfter: RETRY_AFTER_SECONDS })
-  if (end.status !== 'done') throw toJobFailure(end)
-  const page = await readImage()
-  if (page === null) throw fail('document.page_missing')
+  await runDrawing(edge, page, undefined, signal)
+  const drawn = await readImage()
+  if (drawn === null) throw fail('document.page_missing')
   // A new extraction has replaced the page in the meantime.
-  if (page.image === null && page.drawable)
+  if (drawn.image === null && drawn.drawable)
     throw fail('document.image_pending', {}, { retryAfter: RETRY_AFTER_SECONDS })
-  if (page.image === null) throw fail('document.image_missing')
-  return page.image
+  if (drawn.image === null) throw fail('document.image_missing')
+  return drawn.image
 }

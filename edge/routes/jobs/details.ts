@@ -15,7 +15,7 @@ const LINK_PATHS: Readonly<Record<JobLink['kind'], string>> = {
   account: '/api/v1/auth/users',
   collection: '/rag/collections',
   conversation: '/api/v1/ai/conversations',
-  document: '/monitor/documents',
+  document: '/documents',
   payment: '/api/v1/payment/transactions',
   post: '/api/v1/blog/posts',
   send: '/api/v1/comms/sends',

@@ -211,6 +211,9 @@ const documents: Record<string, RequestMaker> = {
   [`${PATH}/:id/pages/:number/image`]: ({ document }) => [
     big({ params: { id: document.pictured, number: 1 } }),
   ],
+  [`${PATH}/:id/pages/:number/words`]: ({ document }) => [
+    big({ params: { id: document.pictured, number: 1 }, query: { search: '-' } }),
+  ],
 }
 function searches(who: Who, word: Targets['word']): RouteRequest[] {
   const search = (what: string, text: string): RouteRequest => ({

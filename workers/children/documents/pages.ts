@@ -1,5 +1,5 @@
 /** Turns a document's bytes into pages with text layer, PNG and OCR words. Runs in the calling process. */
-import type { AttachmentInfo, PageReader, PageResult } from '../../../tasks/context.ts'
+import type { AttachmentInfo, PageReader, PageResult, PlacedWord } from '../../../tasks/context.ts'
 import type { ZipEntry } from '../../../tasks/formats/zip.ts'
 import { describeUnreadable } from '../formats/describe.ts'
 import { findFormat } from '../formats/index.ts'
@@ -31,6 +31,8 @@ export interface LocalReader extends Omit<PageReader, 'attachments' | 'readAttac
   readIfFast(pageNumber: number): Promise<PageResult | null>
   /** Draws a page at the stored resolution; null if there is nothing to draw. Throws `Unreadable`. */
   draw(pageNumber: number): Promise<PageImage | null>
+  /** Returns the words of a page's text layer with their places; none if it has no text layer. */
+  words(pageNumber: number): Promise<readonly PlacedWord[]>
 }
 
 /** A file that a document carries. */
@@ -117,6 +119,7 @@ function createPageReader(
     encoding = null,
     close = async () => {},
     draw = async () => null,
+    words = async () => [],
     readIfFast = async () => null,
   }: Partial<Omit<LocalReader, 'pageCount' | 'read'>> = {},
 ): LocalReader {
@@ -139,6 +142,10 @@ function createPageReader(
     async draw(pageNumber) {
       check(pageNumber)
       return draw(pageNumber)
+    },
+    async words(pageNumber) {
+      check(pageNumber)
+      return words(pageNumber)
     },
     async readIfFast(pageNumber) {
       check(pageNumber)
@@ -197,10 +204,25 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
     )
   const readPage: ReadPageByNumber = async (n) => checkBlank(await readAny(n), n)
   const draw = (pageNumber: number): Promise<PageImage | null> => withPdfPage(looks, pageNumber, drawPage)
+  const words = async (n: number): Promise<readonly PlacedWord[]> => {
+    const page = await openLayer(n)
+    try {
+      return page?.words() ?? []
+    } finally {
+      page?.close()
+    }
+  }
   const pageCount = await countPages(size, layers, looks)
   const mayHaveFiles = layers === null || layers.hasFiles || signs.hasFileAnnotations
   const attachments = mayHaveFiles ? await listFiles(looks) : []
-  return createPageReader(pageCount, readPage, { unpackedBytes: size, attachments, close, draw, readIfFast })
+  return createPageReader(pageCount, readPage, {
+    unpackedBytes: size,
+    attachments,
+    close,
+    draw,
+    words,
+    readIfFast,
+  })
 }
 
 // A lower bound. Each page needs a dictionary and a cross-reference entry, and identical pages compress to six bytes

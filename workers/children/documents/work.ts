@@ -57,6 +57,8 @@ export async function draw(page: number): Promise<Work['document.draw']['answer'
   }
 }
 
+export const words = (page: number): Promise<Work['document.words']['answer']> => reader!.words(page)
+
 let attachment: { readonly index: number; readonly bytes: Uint8Array } | null = null
 
 export async function copyAttachmentPiece({

@@ -2,6 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import { fileURLToPath } from 'node:url'
 import { setFlagsFromString } from 'node:v8'
+import type { PlacedWord } from '../../../tasks/context.ts'
 import type { PageText } from '../formats/texts.ts'
 import type { GreyImage } from '../images/grey.ts'
 import { Locked } from '../images/images.ts'
@@ -16,6 +17,7 @@ import { hideTexts, setActive } from './pdfium-objects.ts'
 import { findPictures, type PagePicture } from './pdfium-pictures.ts'
 import { describeScan, drawGrey, type Scan } from './pdfium-scan.ts'
 import { withUtf8 } from './pdfium-strings.ts'
+import { placeWords } from './pdfium-words.ts'
 import { readXfaPackets } from './pdfium-xfa.ts'
 import { placeNextToLabels } from './placing.ts'
 import { readXfa } from './xfa.ts'
@@ -57,6 +59,8 @@ export interface TextPage {
   text(limit: number): PageText | null
   /** Counts the characters that the page draws, except for spaces, at most `limit`. */
   countCharacters(limit: number): number
+  /** Returns the words with their places. */
+  words(): readonly PlacedWord[]
   /** Describes a scanned page; null unless the page consists of opaque pictures and, optionally, text. */
   scan(): Scan | null
   /** Returns the pictures that may hold words, except those behind text. */
@@ -149,6 +153,7 @@ function openPage(
     height: native._FPDF_GetPageHeightF(page) * unit,
     text: (limit) => readText(native, loaded, hiddenTexts, limit),
     countCharacters: (limit) => countCharacters(native, page, limit),
+    words: () => placeWords(native, page),
     scan: () => {
       const scan = describeScan(native, page)
       return scan && { ...scan, dpi: scan.dpi / unit }
