@@ -80,11 +80,7 @@ export interface Providers {
     options: OpenPagesOptions,
   ): Promise<{ readonly png: Uint8Array; readonly width: number; readonly height: number } | null>
   /** Finds the words of a page's text layer; none if it has no text layer, or if reading fails. */
-  placeWords(
-    bytes: Uint8Array,
-    pageNumber: number,
-    options: OpenPagesOptions,
-  ): Promise<readonly PlacedWord[]>
+  placeWords(bytes: Uint8Array, pageNumber: number, options: OpenPagesOptions): Promise<readonly PlacedWord[]>
   /**
    * Opens a file of posts.
    * @throws fail('import.refused'), fail('import.encoding'), fail('import.too_complex').

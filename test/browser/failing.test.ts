@@ -9,7 +9,8 @@ import { startWatchedService } from './watched-service.ts'
 /** Opens every page while the API fails, at two widths and in both themes. */
 
 const isApi = (url: URL): boolean => /^\/(api|rag|llm|voice|ai)\//.test(url.pathname)
-const isAccount = (route: Route): boolean => new URL(route.request().url()).pathname === '/api/v1/auth/sign-in'
+const isAccount = (route: Route): boolean =>
+  new URL(route.request().url()).pathname === '/api/v1/auth/sign-in'
 
 const PROBLEM = { detail: 'The service failed to answer', code: 'internal' }
 

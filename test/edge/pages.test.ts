@@ -175,9 +175,11 @@ test('the pages call existing routes', async () => {
   assert.ok(called.length > 10)
   for (const { file, path } of called) {
     const parts = split(path)
+    // A module may hold the beginning of several paths.
     const matches = (other: string[]) =>
-      other.length === parts.length &&
-      other.every((part, i) => part === parts[i] || [part, parts[i]].includes('*'))
+      parts.every(
+        (part, i) => part === other[i] || (other[i] !== undefined && [part, other[i]].includes('*')),
+      )
     assert.ok(known.some(matches), `${file}: ${path}`)
   }
 })

@@ -54,7 +54,7 @@ export function composer({ onSend, onStop }) {
     event.preventDefault()
     send()
   })
-  takeFiles(node, input, documents)
+  takeFiles(node, documents)
   return {
     node,
     settings,
@@ -71,8 +71,8 @@ export function composer({ onSend, onStop }) {
   }
 }
 
-/** Uploads files that are dropped on the form, or pasted. */
-function takeFiles(node, input, documents) {
+/** Uploads files that are dropped on the form. */
+function takeFiles(node, documents) {
   node.addEventListener('dragover', (event) => {
     if (!event.dataTransfer.types.includes('Files')) return
     event.preventDefault()
@@ -84,11 +84,6 @@ function takeFiles(node, input, documents) {
     event.preventDefault()
     node.classList.remove('over')
     documents.upload(event.dataTransfer.files)
-  })
-  input.addEventListener('paste', (event) => {
-    if (event.clipboardData.files.length === 0) return
-    event.preventDefault()
-    documents.upload(event.clipboardData.files)
   })
 }
 

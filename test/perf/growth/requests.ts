@@ -347,9 +347,7 @@ const payments: Record<string, RequestMaker> = {
   '/api/v1/payment/admin/disputes': () => [admin(), ...forEachValue('admin', 'status', ['open'])],
   '/api/v1/payment/admin/disputes/:id': ({ dispute }) => [admin({ params: { id: dispute } })],
   '/api/v1/payment/admin/status': byCallers(['admin']),
-  '/api/v1/payment/admin/revenue-timeseries': () => [
-    admin({ variant: 'of 365 days', query: { days: 365 } }),
-  ],
+  '/api/v1/payment/admin/revenue-timeseries': () => [admin({ variant: 'of 365 days', query: { days: 365 } })],
   '/api/v1/payment/status': byCallers(['big', 'small']),
   '/api/v1/payment/revenue-timeseries': () => [
     big({ variant: 'of 30 days', query: { days: 30 } }),
