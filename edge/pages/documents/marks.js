@@ -8,7 +8,7 @@ const WORD = /[\p{L}\p{M}]+|\p{N}+/gu
 const UNSPACED = /[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]/
 
 /** Returns a text without case and accents. */
-export const fold = (text) => text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase()
+const fold = (text) => text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase()
 
 /** Returns the folded words of a search, without those behind a minus sign. */
 export function readWords(search) {

@@ -36,7 +36,7 @@ async function check(id) {
 }
 
 /** Calls `onFrame` with each frame of a job until it ends. */
-export function follow(jobId, onFrame) {
+function follow(jobId, onFrame) {
   // Several uploads of the same file wait for the same job.
   followed.set(jobId, [...(followed.get(jobId) ?? []), onFrame])
   if (!isSubscribed) start()
@@ -50,7 +50,7 @@ export async function readDocument(id, onFrame = () => {}, query = '') {
 }
 
 /** Resolves to the last frame of a job. */
-export function waitFor(jobId, onFrame = () => {}) {
+function waitFor(jobId, onFrame = () => {}) {
   return new Promise((resolve) => {
     follow(jobId, (frame) => {
       onFrame(frame)

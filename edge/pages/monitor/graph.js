@@ -12,7 +12,7 @@ const GAP_Y = 10
 const MAX_TEXT = 21
 
 /** Returns the jobs of each level. A job without dependencies among the jobs has the level 0. */
-export function levelsOf(jobs) {
+function levelsOf(jobs) {
   const byId = new Map(jobs.map((job) => [job.job_id, job]))
   const levels = new Map()
   // Dependencies are added before the jobs that need them.

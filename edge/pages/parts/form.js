@@ -96,7 +96,7 @@ async function chooseFields({ operation, fields, more = [], set = {} }) {
 let fieldCount = 0
 
 /** Makes a labelled field with its help and its error. */
-export function makeField(field) {
+function makeField(field) {
   const input = makeInput(field)
   const id = `field-${++fieldCount}`
   const error = h('span', { class: 'bad', id: `${id}-error`, hidden: true })

@@ -51,35 +51,3 @@ function drawLine({ values, kind }, maximum) {
   if (kind === 'area') path += `V${HEIGHT}H0Z`
   return svg('path', { class: kind, d: path })
 }
-
-const BARS_HEIGHT = 100
-// Gap between two bars, as a fraction of a bar's width.
-const GAP = 0.2
-
-/**
- * Makes a chart of stacked bars. Its `draw(layers, label)` takes layers of `{values, kind}`, lowest first, with one
- * value for each bar. `kind` is the CSS class.
- */
-export function stackedBars() {
-  const title = svg('title')
-  const shapes = svg('g')
-  const node = svg('svg', { class: 'bars', preserveAspectRatio: 'none', role: 'img' }, title, shapes)
-  const draw = (layers, label) => {
-    const length = layers[0]?.values.length ?? 1
-    const tops = Array.from({ length }, () => 0)
-    const totals = tops.map((_, i) => layers.reduce((sum, { values }) => sum + values[i], 0))
-    const scale = (BARS_HEIGHT - 1) / Math.max(1e-9, ...totals)
-    const rects = layers.flatMap(({ values, kind }) =>
-      values.flatMap((value, i) => {
-        if (value <= 0) return []
-        tops[i] += value
-        const y = BARS_HEIGHT - tops[i] * scale
-        return svg('rect', { class: kind, x: i + GAP / 2, y: y.toFixed(2), width: 1 - GAP, height: (value * scale).toFixed(2) })
-      }),
-    )
-    node.setAttribute('viewBox', `0 0 ${length} ${BARS_HEIGHT}`)
-    title.textContent = label
-    shapes.replaceChildren(svg('path', { class: 'ground', d: `M0 ${BARS_HEIGHT - 0.5}H${length}` }), ...rects)
-  }
-  return { node, draw }
-}

@@ -39,6 +39,3 @@ export function facts(pairs) {
 
 /** Makes a short label with the tone `good`, `live`, `warn`, `bad` or ''. */
 export const chip = (text, tone = '') => h('span', { class: `chip ${tone}` }, text)
-
-/** Makes a time that shows date and time. */
-export const timeCell = (iso, format) => (iso === null || iso === undefined ? null : h('time', { class: 'figure', datetime: iso }, format(iso)))
