@@ -220,7 +220,7 @@ describe('chunks', () => {
       ['README.md', 'markdown'],
       ['sql/schema.sql', 'code'],
       ['workers/threads/pools.ts', 'code'],
-      ['edge/pages/docs.js', 'code'],
+      ['edge/pages/docs/docs.js', 'code'],
       ['package-lock.json', 'text'],
     ] satisfies [string, Format][]) {
       const text = readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8')
