@@ -81,7 +81,8 @@ const PAGES = {
     fields: [email, ['full_name', 'Full name (optional)', 'text', 'name', 0, 'optional'], newPassword('password', 'Password')],
     requests: (invite_token, { full_name, ...values }) => [['/api/v1/auth/register', { ...values, full_name: full_name || null, invite_token }]],
     done: 'Your account is ready. If the service accepts invites for verified addresses only, open the link of the verification email.',
-    links: [['/organizations', 'Go to your organizations']],
+    links: [['/', 'Continue']],
+    findLinks: findOrganization,
     withoutToken: {
       title: 'Create an account',
       intro: '',
@@ -122,8 +123,7 @@ const PAGES = {
       ['/api/v1/auth/accept-invite', { token }],
     ],
     done: 'You are now a member.',
-    links: [['/organizations', 'Go to your organizations']],
-    linksTo: ({ organization_id }) => [[`/organizations/${organization_id}`, 'Go to the organization']],
+    findLinks: ({ organization_id }) => [[`/organizations/${organization_id}`, 'Go to the organization']],
   },
   '/unsubscribe': {
     title: 'Unsubscribe',
@@ -185,10 +185,17 @@ form.addEventListener('submit', async (event) => {
   else form.querySelector('#fields input:not([type=checkbox])')?.focus()
 })
 
-function showDone(data) {
+/** Returns links to the organization that the new account has joined; none if it still has to verify its address. */
+async function findOrganization() {
+  const response = await send('GET', '/api/v1/orgs').catch(() => null)
+  const [joined] = response?.ok ? await response.json() : []
+  return joined === undefined ? undefined : [[`/organizations/${joined.id}`, `Go to ${joined.name}`]]
+}
+
+async function showDone(data) {
+  const links = (await page.findLinks?.(data)) ?? page.links
   form.hidden = true
   setText(byId('answer'), page.done)
-  const links = data?.organization_id === undefined ? page.links : page.linksTo?.(data)
   byId('other').replaceChildren(...linkNodes(links))
   byId('other').querySelector('a')?.focus()
 }

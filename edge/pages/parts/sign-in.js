@@ -96,7 +96,7 @@ function otherWays(ways, { email, onSignedIn, showProblem }) {
 
 function footer(ways, email) {
   const links = [ways.emails && linkWithEmail('/password-reset', 'Forgot your password?', email), ways.registration && linkWithEmail('/register', 'Create an account', email)]
-  return links.filter(Boolean).flatMap((link, i) => (i === 0 ? [link] : [' · ', link]))
+  return links.filter(Boolean)
 }
 
 /** Makes a link to a page whose form begins with the address that was typed here. */
