@@ -29,7 +29,7 @@ function resolveColour(name) {
 
 /**
  * Makes a chart of values over time. Options:
- * - `title`: its name; `format(value)`: the text of a value;
+ * - `title`: its name; `format(value)`: the text of a value, and `formatTick(value)` that of the axis if it differs;
  * - `series`: of `{ name, tone, kind }`, where `tone` is a custom property such as `--bad`, and `kind` is `line`, `area` or `bars`;
  * - `isDaily`: times are days in UTC, which bars do not leave at the edges;
  * - `sync`: charts with the same key share the cursor; `height` in CSS pixels; `isStacked`; `marks`: of `{ at, text }`, vertical lines.
@@ -37,7 +37,7 @@ function resolveColour(name) {
  * `draw({ times, values })` takes times in ms and one list of values for each series; null is a gap. The values are
  * also in a table, for keyboards and screen readers.
  */
-export function timeChart({ title, series, format, sync, height = 170, isStacked = false, isDaily = false }) {
+export function timeChart({ title, series, format, formatTick = format, sync, height = 170, isStacked = false, isDaily = false }) {
   const box = h('div', { class: 'plot', role: 'img', 'aria-label': title })
   const rows = h('div', {})
   const details = h('details', { class: 'values' }, h('summary', {}, 'Values'), rows)
@@ -59,7 +59,7 @@ export function timeChart({ title, series, format, sync, height = 170, isStacked
         legend: { live: true },
         ...(isDaily && { tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'UTC') }),
         scales: { x: { time: true, ...(isDaily && { range: (_, low, high) => [low - DAY_S / 2, high + DAY_S / 2] }) }, y: { range: (_, _low, high) => [0, high > 0 ? high * 1.08 : 1] } },
-        axes: [isDaily ? { ...axis, values: (_, ticks) => ticks.map((seconds) => formatDay(seconds * 1000)), space: 90 } : axis, { ...axis, size: 64, values: (_, ticks) => ticks.map((value) => format(value)) }],
+        axes: [isDaily ? { ...axis, values: (_, ticks) => ticks.map((seconds) => formatDay(seconds * 1000)), space: 90 } : axis, { ...axis, size: 64, values: (_, ticks) => ticks.map((value) => formatTick(value)) }],
         series: [{ label: 'Time', value: (_, seconds) => (seconds === null ? '–' : formatAt(seconds * 1000)) }, ...series.map(seriesOptions)],
         hooks: { draw: [drawMarks] },
       },
