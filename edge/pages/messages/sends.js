@@ -33,7 +33,7 @@ export const page = () => {
         { name: 'to', label: 'Before', type: 'datetime-local' },
       ],
       columns: [
-        { name: 'To', kind: 'name address', show: (send) => h('a', { class: 'clamp', href: `/messages/${send.id}` }, recipientsOf(send)) },
+        { name: 'To', kind: 'name address', isFixed: true, show: (send) => h('a', { class: 'clamp', href: `/messages/${send.id}` }, recipientsOf(send)) },
         { name: 'Channel', kind: 'figure', show: ({ channel }) => CHANNEL_NAMES[channel] },
         { name: 'State', show: ({ status }) => stateChip(status) },
         { name: 'Template', show: ({ template }) => template && h('code', { class: 'bound' }, template) },

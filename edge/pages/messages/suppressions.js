@@ -24,7 +24,7 @@ export const page = () => [
     empty: 'No address is suppressed.',
     filters: [{ name: 'stream', label: 'Stream', options: ['transactional', 'broadcast'] }],
     columns: [
-      { name: 'Address', kind: 'name address', show: ({ address }) => h('strong', {}, address) },
+      { name: 'Address', kind: 'name address', isFixed: true, show: ({ address }) => h('strong', {}, address) },
       { name: 'Channel', kind: 'figure', show: ({ channel }) => CHANNEL_NAMES[channel] },
       { name: 'Stream', show: ({ channel, stream }) => (channel === 'email' ? stream : null) },
       { name: 'Reason', show: ({ reason }) => chip(...(REASONS[reason] ?? [reason])) },

@@ -17,7 +17,7 @@ export const webhookList = ({ account, org }) =>
     note: 'An endpoint receives the events of the member who adds it. Owners and admins can pause and delete it.',
     empty: 'The organization has no webhooks.',
     columns: [
-      { name: 'URL', kind: 'name address', show: (hook) => h('a', { class: 'clamp', href: `/account/webhooks/${hook.id}` }, nameOf(hook)) },
+      { name: 'URL', kind: 'name address', isFixed: true, show: (hook) => h('a', { class: 'clamp', href: `/account/webhooks/${hook.id}` }, nameOf(hook)) },
       { name: 'State', show: stateOf },
       { name: 'Events', kind: 'text', show: ({ events }) => events.join(', ') },
       { name: 'Description', kind: 'text', show: ({ description }) => clamped(description) },
