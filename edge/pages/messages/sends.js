@@ -6,7 +6,7 @@ import { announce, h } from '../parts/dom.js'
 import { formatCount, formatDateTime } from '../parts/format.js'
 import { list } from '../parts/list.js'
 import { section } from '../parts/states.js'
-import { chip } from '../parts/table.js'
+import { chip, clamped } from '../parts/table.js'
 import { compose, setupText } from './compose.js'
 import { CHANNEL_NAMES, CHANNELS, STATES, stateChip } from './states.js'
 
@@ -33,11 +33,11 @@ export const page = () => {
         { name: 'to', label: 'Before', type: 'datetime-local' },
       ],
       columns: [
-        { name: 'To', kind: 'name', show: (send) => h('a', { href: `/messages/${send.id}` }, recipientsOf(send)) },
-        { name: 'Channel', show: ({ channel }) => CHANNEL_NAMES[channel] },
+        { name: 'To', kind: 'name address', isFixed: true, show: (send) => h('a', { class: 'clamp', href: `/messages/${send.id}` }, recipientsOf(send)) },
+        { name: 'Channel', kind: 'figure', show: ({ channel }) => CHANNEL_NAMES[channel] },
         { name: 'State', show: ({ status }) => stateChip(status) },
         { name: 'Template', show: ({ template }) => template && h('code', { class: 'bound' }, template) },
-        { name: 'Note', kind: 'text', show: noteOf },
+        { name: 'Note', kind: 'text', show: (send) => clamped(noteOf(send)) },
         { name: 'Stream', isHidden: true, show: ({ stream }) => stream },
         { name: 'Attempts', kind: 'number', isHidden: true, show: ({ requests }) => formatCount(requests) },
         { name: 'Created', kind: 'number', sort: 'created_at', show: ({ created_at }) => formatDateTime(created_at) },

@@ -24,8 +24,8 @@ export const page = () => [
     empty: 'No address is suppressed.',
     filters: [{ name: 'stream', label: 'Stream', options: ['transactional', 'broadcast'] }],
     columns: [
-      { name: 'Address', kind: 'name', show: ({ address }) => h('strong', {}, address) },
-      { name: 'Channel', show: ({ channel }) => CHANNEL_NAMES[channel] },
+      { name: 'Address', kind: 'name address', isFixed: true, show: ({ address }) => h('strong', {}, address) },
+      { name: 'Channel', kind: 'figure', show: ({ channel }) => CHANNEL_NAMES[channel] },
       { name: 'Stream', show: ({ channel, stream }) => (channel === 'email' ? stream : null) },
       { name: 'Reason', show: ({ reason }) => chip(...(REASONS[reason] ?? [reason])) },
       { name: 'Message', show: ({ send_id }) => h('a', { href: `/messages/${send_id}` }, 'Message') },

@@ -5,6 +5,7 @@ import { call } from '../parts/api.js'
 import { announce, h } from '../parts/dom.js'
 import { formatDateTime } from '../parts/format.js'
 import { list } from '../parts/list.js'
+import { clamped } from '../parts/table.js'
 import { compose } from './compose.js'
 import { editTemplate, showTemplate } from './editor.js'
 import { CHANNEL_NAMES } from './states.js'
@@ -22,9 +23,9 @@ export const page = ({ account }) => {
       empty: isAdmin ? 'There are no templates yet.' : 'There are no templates yet. Admins add them.',
       columns: [
         { name: 'Name', kind: 'name', show: ({ name }) => h('strong', {}, name) },
-        { name: 'Channel', show: ({ channel }) => CHANNEL_NAMES[channel] },
-        { name: 'Subject', kind: 'wide', show: ({ subject }) => subject },
-        { name: 'Variables', kind: 'text', show: ({ variables }) => variables.map(({ name }) => name).join(', ') },
+        { name: 'Channel', kind: 'figure', show: ({ channel }) => CHANNEL_NAMES[channel] },
+        { name: 'Subject', kind: 'wide', show: ({ subject }) => clamped(subject) },
+        { name: 'Variables', kind: 'text', show: ({ variables }) => clamped(variables.map(({ name }) => name).join(', ')) },
         { name: 'Changed', kind: 'number', show: ({ created_at, updated_at }) => formatDateTime(updated_at ?? created_at) },
       ],
       buttons: (templates) => [isAdmin && button('New template', () => editTemplate(null, templates), { kind: '' })].filter(Boolean),

@@ -19,7 +19,7 @@ export function memberList(context) {
     path: `${path}/members/details`,
     key: ({ user_id }) => user_id,
     columns: [
-      { name: 'Name', kind: 'name', show: (member) => h('span', {}, h('strong', {}, nameOf(member)), member.user_id === account.id && h('span', { class: 'soft' }, ' (you)')) },
+      { name: 'Name', kind: 'name address', isFixed: true, show: (member) => h('span', {}, h('strong', {}, nameOf(member)), member.user_id === account.id && h('span', { class: 'soft' }, ' (you)')) },
       { name: 'Address', kind: 'text', show: ({ full_name, email }) => (full_name ? email : null) },
       { name: 'Rank', show: (member, members) => roleCell(context, member, members) },
       { name: 'Joined', kind: 'number', show: ({ joined_at }) => formatDateTime(joined_at) },
@@ -98,7 +98,7 @@ export function inviteList(context, members) {
     path: `${path}/invites`,
     empty: 'No invites are pending.',
     columns: [
-      { name: 'Address', kind: 'name', show: ({ email }) => h('strong', {}, email) },
+      { name: 'Address', kind: 'name address', isFixed: true, show: ({ email }) => h('strong', {}, email) },
       { name: 'Rank', show: ({ role }) => chip(role, role === 'owner' ? 'live' : '') },
       { name: 'Sent', kind: 'number', show: ({ created_at }) => formatDateTime(created_at) },
       { name: 'Expires', kind: 'number', show: ({ expires_at }) => countdown(expires_at) },

@@ -62,13 +62,15 @@ function details(context) {
     show: (found) => {
       context.org = found
       context.setTitle(found.name)
-      return facts([
-        ['Short name', h('code', {}, found.slug)],
-        ['Your rank', role === null ? null : chip(role, role === 'owner' ? 'live' : '')],
-        ['Created', formatDateTime(found.created_at)],
-        ['State', found.is_active ? null : chip('inactive', 'warn')],
-        ['Description', found.description],
-      ])
+      return [
+        found.description && h('p', { class: 'about' }, found.description),
+        facts([
+          ['Short name', h('code', {}, found.slug)],
+          ['Your rank', role === null ? null : chip(role, role === 'owner' ? 'live' : '')],
+          ['Created', formatDateTime(found.created_at)],
+          ['State', found.is_active ? null : chip('inactive', 'warn')],
+        ]),
+      ]
     },
     actions: [
       ranksAs(role, 'admin') && button('Edit', () => edit(context, part)),

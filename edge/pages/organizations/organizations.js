@@ -5,6 +5,7 @@ import { openForm } from '../parts/dialog.js'
 import { h } from '../parts/dom.js'
 import { formatDateTime } from '../parts/format.js'
 import { list } from '../parts/list.js'
+import { clamped } from '../parts/table.js'
 
 export const page = ({ account }) => [
   list({
@@ -30,9 +31,9 @@ export const page = ({ account }) => [
 export const pathOf = ({ id }) => `/organizations/${id}`
 
 const COLUMNS = [
-  { name: 'Name', kind: 'name', show: (org) => h('a', { href: pathOf(org) }, org.name) },
+  { name: 'Name', kind: 'name', show: (org) => h('a', { class: 'clamp', href: pathOf(org) }, org.name) },
   { name: 'Short name', show: ({ slug }) => h('code', { class: 'bound' }, slug) },
-  { name: 'Description', kind: 'wide', show: ({ description }) => description },
+  { name: 'Description', kind: 'wide', show: ({ description }) => clamped(description) },
   { name: 'Created', kind: 'number', show: ({ created_at }) => formatDateTime(created_at) },
 ]
 

@@ -6,7 +6,7 @@ import { openForm } from '../parts/dialog.js'
 import { h } from '../parts/dom.js'
 import { formatDateTime } from '../parts/format.js'
 import { list } from '../parts/list.js'
-import { chip } from '../parts/table.js'
+import { chip, clamped } from '../parts/table.js'
 import { showSecret } from './keys.js'
 
 export const webhookList = ({ account, org }) =>
@@ -17,10 +17,10 @@ export const webhookList = ({ account, org }) =>
     note: 'An endpoint receives the events of the member who adds it. Owners and admins can pause and delete it.',
     empty: 'The organization has no webhooks.',
     columns: [
-      { name: 'URL', kind: 'name', show: (hook) => h('a', { href: `/account/webhooks/${hook.id}` }, nameOf(hook)) },
+      { name: 'URL', kind: 'name address', isFixed: true, show: (hook) => h('a', { class: 'clamp', href: `/account/webhooks/${hook.id}` }, nameOf(hook)) },
       { name: 'State', show: stateOf },
       { name: 'Events', kind: 'text', show: ({ events }) => events.join(', ') },
-      { name: 'Description', show: ({ description }) => description && h('span', { class: 'bound' }, description) },
+      { name: 'Description', kind: 'text', show: ({ description }) => clamped(description) },
       { name: 'Created', kind: 'number', isHidden: true, show: ({ created_at }) => formatDateTime(created_at) },
     ],
     buttons: (hooks) => [button('New webhook', () => addWebhook(org, hooks))],

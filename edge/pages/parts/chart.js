@@ -28,7 +28,7 @@ function resolveColour(name) {
 }
 
 /** Formats a tick of the time axis: the time of day, or the date at midnight and of whole days. */
-function formatTick(seconds, step) {
+function formatTimeTick(seconds, step) {
   const time = new Date(seconds * 1000)
   const isMidnight = time.getHours() === 0 && time.getMinutes() === 0
   if (step >= 86_400 || isMidnight) return time.toLocaleDateString('en-GB', { day: 'numeric', month: 'short' })
@@ -37,7 +37,7 @@ function formatTick(seconds, step) {
 
 /**
  * Makes a chart of values over time. Options:
- * - `title`: its name; `format(value)`: the text of a value;
+ * - `title`: its name; `format(value)`: the text of a value, and `formatTick(value)` that of the axis if it differs;
  * - `series`: of `{ name, tone, kind }`, where `tone` is a custom property such as `--bad`, and `kind` is `line`, `area` or `bars`;
  * - `isDaily`: times are days in UTC, which bars do not leave at the edges;
  * - `sync`: charts with the same key share the cursor; `height` in CSS pixels; `isStacked`; `marks`: of `{ at, text }`, vertical lines.
@@ -45,7 +45,7 @@ function formatTick(seconds, step) {
  * `draw({ times, values })` takes times in ms and one list of values for each series; null is a gap. The values are
  * also in a table, for keyboards and screen readers.
  */
-export function timeChart({ title, series, format, sync, height = 170, isStacked = false, isDaily = false }) {
+export function timeChart({ title, series, format, formatTick = format, sync, height = 170, isStacked = false, isDaily = false }) {
   const box = h('div', { class: 'plot', role: 'img', 'aria-label': title })
   const rows = h('div', {})
   const details = h('details', { class: 'values' }, h('summary', {}, 'Values'), rows)
@@ -67,7 +67,7 @@ export function timeChart({ title, series, format, sync, height = 170, isStacked
         legend: { live: true },
         ...(isDaily && { tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1000), 'UTC') }),
         scales: { x: { time: true, ...(isDaily && { range: (_, low, high) => [low - DAY_S / 2, high + DAY_S / 2] }) }, y: { range: (_, _low, high) => [0, high > 0 ? high * 1.08 : 1] } },
-        axes: [timeAxis(axis), { ...axis, size: 64, values: (_, ticks) => ticks.map((value) => format(value)) }],
+        axes: [timeAxis(axis), { ...axis, size: 64, values: (_, ticks) => ticks.map((value) => formatTick(value)) }],
         series: [{ label: 'Time', value: (_, seconds) => (seconds === null ? '–' : formatAt(seconds * 1000)) }, ...series.map(seriesOptions)],
         hooks: { draw: [drawMarks] },
       },
@@ -78,7 +78,7 @@ export function timeChart({ title, series, format, sync, height = 170, isStacked
   const timeAxis = (axis) =>
     isDaily
       ? { ...axis, values: (_, ticks) => ticks.map((seconds) => formatDay(seconds * 1000)), space: 90 }
-      : { ...axis, size: 30, values: (_, ticks, _axis, _space, step) => ticks.map((seconds) => formatTick(seconds, step)) }
+      : { ...axis, size: 30, values: (_, ticks, _axis, _space, step) => ticks.map((seconds) => formatTimeTick(seconds, step)) }
   const seriesOptions = ({ name, tone, kind = 'line' }, i) => {
     const stroke = resolveColour(tone ?? TONES[i % TONES.length])
     const raw = (index) => (index === null || shown === null ? null : shown.values[i][index])

@@ -39,3 +39,6 @@ export function facts(pairs) {
 
 /** Makes a short label with the tone `good`, `live`, `warn`, `bad` or ''. */
 export const chip = (text, tone = '') => h('span', { class: `chip ${tone}` }, text)
+
+/** Makes a text of which a row shows two lines; null if it is empty. */
+export const clamped = (text) => (text ? h('span', { class: 'clamp', title: text.length > 80 ? text : null }, text) : null)

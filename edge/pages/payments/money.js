@@ -1,7 +1,6 @@
 // Amounts of money. The service counts them in the smallest unit of their currency, as the provider does.
 
-// Currencies with other digits than two, by the provider's table (docs.stripe.com/currencies, minor units). Intl has
-// other digits for some of these.
+// The minor units of Stripe. Intl has other digits for some of these.
 const WHOLE = new Set(['bif', 'clp', 'djf', 'gnf', 'jpy', 'kmf', 'krw', 'mga', 'pyg', 'rwf', 'vnd', 'vuv', 'xaf', 'xof', 'xpf'])
 const THREE = new Set(['bhd', 'jod', 'kwd', 'omr', 'tnd'])
 

@@ -18,7 +18,8 @@ export function revenueChart(currencies) {
   const chart = timeChart({
     title: 'Revenue by day',
     series: [{ name: 'Revenue', tone: '--accent', kind: 'bars' }],
-    format: (value) => (value % 1 === 0 ? formatMoney(value, currency) : formatMoneyShort(value, currency)),
+    format: (value) => formatMoney(value, currency),
+    formatTick: (value) => formatMoneyShort(value, currency),
     height: 220,
     isDaily: true,
   })

@@ -5,7 +5,7 @@ import { openForm } from '../parts/dialog.js'
 import { h } from '../parts/dom.js'
 import { formatDateTime } from '../parts/format.js'
 import { callAndWait } from '../parts/jobs.js'
-import { chip } from '../parts/table.js'
+import { chip, clamped } from '../parts/table.js'
 import { digitsOf, formatMoney, toSmallestUnit } from './money.js'
 
 const TONES = {
@@ -31,7 +31,7 @@ export const SUBSCRIPTION_FILTERS = [status(optionsOf(['active', 'trialing', 'pa
 export const DISPUTE_FILTERS = [status([['open', 'open'], ...optionsOf(['needs_response', 'under_review', 'won', 'lost', 'warning_issued', 'warning_closed', 'charge_refunded'])])]
 
 export const TRANSACTION_COLUMNS = [
-  { name: 'Description', kind: 'name', show: ({ description, type }) => (type === 'refund' ? words(description) : description) || TYPE_NAMES[type] },
+  { name: 'Description', kind: 'name', show: ({ description, type }) => clamped((type === 'refund' ? words(description) : description) || TYPE_NAMES[type]) },
   { name: 'Kind', show: ({ type }) => TYPE_NAMES[type] },
   { name: 'State', show: (one) => statusChip(one.status) },
   { name: 'Amount', kind: 'number', sort: 'amount', show: ({ amount, currency, type }) => (type === 'refund' ? `−${formatMoney(amount, currency)}` : formatMoney(amount, currency)) },
@@ -50,15 +50,15 @@ function renewalOf({ status: state, cancel_at_period_end, cancel_at, current_per
 }
 
 export const SUBSCRIPTION_COLUMNS = [
-  { name: 'Plan', kind: 'name', show: ({ plan_name }) => h('strong', {}, plan_name || 'Unnamed plan') },
+  { name: 'Plan', kind: 'name', show: ({ plan_name }) => h('strong', { class: 'clamp' }, plan_name || 'Unnamed plan') },
   { name: 'State', show: (one) => statusChip(one.status) },
-  { name: 'Next', show: renewalOf },
+  { name: 'Next', kind: 'figure', show: renewalOf },
   { name: 'Period began', kind: 'number', show: ({ current_period_start }) => formatDay(current_period_start) },
   { name: "Provider's ID", isHidden: true, show: ({ provider_subscription_id }) => h('code', { class: 'bound' }, provider_subscription_id) },
 ]
 
 export const DISPUTE_COLUMNS = [
-  { name: 'Reason', kind: 'name', show: ({ reason }) => words(reason) || 'No reason given' },
+  { name: 'Reason', kind: 'name', show: ({ reason }) => clamped(words(reason) || 'No reason given') },
   { name: 'State', show: (one) => statusChip(one.status) },
   { name: 'Amount', kind: 'number', show: ({ amount, currency }) => formatMoney(amount, currency) },
   { name: 'Answer by', kind: 'number', show: ({ status: state, evidence_due_by }) => (['needs_response', 'warning_issued'].includes(state) && evidence_due_by !== null ? formatDateTime(evidence_due_by) : null) },

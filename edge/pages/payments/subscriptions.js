@@ -37,8 +37,15 @@ const cancelButton = (one, rows) =>
     return null
   })
 
+/** Resumes a subscription. Within the second of its cancellation, the cancellation wins, so it tries once more. */
 async function resume(one, rows) {
-  rows.replace(await callAndWait('POST', pathOf(one, 'resume')))
+  const path = pathOf(one, 'resume')
+  let resumed = await callAndWait('POST', path)
+  if (resumed.cancel_at_period_end) {
+    await new Promise((resolve) => setTimeout(resolve, 1100))
+    resumed = await callAndWait('POST', path)
+  }
+  rows.replace(resumed)
 }
 
 const resumeButton = (one, rows) =>
