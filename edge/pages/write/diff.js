@@ -9,7 +9,7 @@ const MAX_PAIRS = 4_000_000
 const CONTEXT = 3
 
 /** Returns the lines of both texts in order, each as `[kind, line]`, where the kind is `same`, `removed` or `added`. */
-export function compareLines(before, after) {
+function compareLines(before, after) {
   const [old, now] = [before.split('\n'), after.split('\n')]
   let start = 0
   while (start < old.length && start < now.length && old[start] === now[start]) start++
