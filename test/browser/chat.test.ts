@@ -117,14 +117,10 @@ describe('chats in a browser', { skip: chromium === null && SKIP_REASON, concurr
     await page.getByRole('dialog').getByLabel('Title').fill('Flour')
     await page.keyboard.press('Enter')
     const list = findSection(page, 'Conversations')
-    await list.getByRole('link', { name: 'Flour' }).waitFor()
+    await list.getByRole('link', { name: 'Flour', exact: true }).waitFor()
     await list.getByLabel('Search').fill('rye')
-    await until('one is found', () =>
-      list
-        .locator('td.name')
-        .count()
-        .then((n) => n === 1),
-    )
+    await list.locator('.snippet').waitFor()
+    assert.equal(await list.locator('td.name').count(), 1)
     await page.getByRole('button', { name: 'Delete this conversation' }).click()
     await page.getByText('Ask anything.').waitFor()
     await page.getByRole('button', { name: 'Undo' }).click()

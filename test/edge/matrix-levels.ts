@@ -7,6 +7,7 @@
 export const LEVEL_RULES = `
                                                      open-nobody open-other basic-nobody basic-other none-nobody
 GET    /api/v1/blog/admin/posts                           401   403   401   200   200
+GET    /api/v1/blog/admin/posts/:post                     401   403   401   200   200
 POST   /api/v1/blog/posts                                 401   403   401   201   201
 PUT    /api/v1/blog/posts/:post                           401   403   401   200   200
 POST   /api/v1/blog/posts/:post/publish                   401   403   401   200   200

@@ -44,7 +44,7 @@ export function page({ setTitle }) {
       button('Rename', () => rename(item, pane, () => {}), { label: 'Rename this conversation' }),
       button('Delete', () => remove(item, pane, conversations), { label: 'Delete this conversation' }),
     ]
-    bar.replaceChildren(back, h('h2', {}, state.title === TITLE ? 'New conversation' : state.title), h('div', { class: 'actions' }, ...tools))
+    bar.replaceChildren(back, h('h2', { class: 'hidden' }, 'Open conversation'), h('p', { class: 'name' }, state.title === TITLE ? 'New conversation' : state.title), h('div', { class: 'actions' }, ...tools))
   }
   const open = (id, isNew) => {
     if (isNew && id !== null && id === state.id) return node.classList.add('open')

@@ -2,18 +2,17 @@
 
 import { actionButton } from '../parts/actions.js'
 import { call } from '../parts/api.js'
-import { announce, h, reconcile, setText } from '../parts/dom.js'
+import { announce, h, reconcile } from '../parts/dom.js'
 import { emptyNotice, failure, skeleton } from '../parts/states.js'
 import { composer } from './composer.js'
 import { makeMeter } from './meter.js'
 import { messageRow } from './message.js'
+import { makeSpoken, makeThread } from './thread.js'
 import { followTurn } from './turns.js'
 import { writingRow } from './writing.js'
 
 const PAGE = 50
 const MAX_PAGE = 1000
-// Distance to the end, in pixels, up to which new text scrolls the messages.
-const NEAR_END = 60
 
 /**
  * Makes the pane. `pane` has `begun(id)`, which runs when a new conversation has an id, and `changed(conversation)`, which
@@ -24,25 +23,11 @@ export function conversationPane(pane) {
   const older = actionButton('Earlier messages', 'Loading…', 'Show earlier messages', () => readOlder(), true)
   const items = h('ol', { class: 'messages' })
   const outcome = h('div', { class: 'outcome-slot' })
-  const body = h('div', { class: 'thread', tabindex: '0', role: 'region', 'aria-label': 'Messages' })
-  const spoken = h('p', { class: 'hidden', role: 'status' })
+  const { node: body, toEnd, scrollToEnd, keepEnd, keepPlace } = makeThread()
+  const spoken = makeSpoken()
   const meter = makeMeter()
   const form = composer({ onSend: (question) => ask(question), onStop: () => stop() })
-  const toEnd = h('button', { class: 'plain to-end', type: 'button', hidden: true, onclick: () => scrollToEnd() }, 'Newest ↓')
-  const node = h('section', { class: 'panel conversation', 'aria-label': 'Conversation' }, pane.bar, body, toEnd, spoken, form.node, meter.node)
-
-  const isAtEnd = () => body.scrollHeight - body.scrollTop - body.clientHeight < NEAR_END
-  const scrollToEnd = () => {
-    body.scrollTop = body.scrollHeight
-  }
-  /** Changes the messages, and keeps their end in view if it was. */
-  const keepEnd = (change) => {
-    const wasAtEnd = isAtEnd()
-    change()
-    if (wasAtEnd) scrollToEnd()
-    toEnd.hidden = isAtEnd()
-  }
-  body.addEventListener('scroll', () => (toEnd.hidden = isAtEnd()), { passive: true })
+  const node = h('section', { class: 'panel conversation', 'aria-label': 'Conversation' }, pane.bar, body, toEnd, spoken.node, form.node, meter.node)
 
   const show = async (id) => {
     state.turn?.leave()
@@ -85,11 +70,9 @@ export function conversationPane(pane) {
   }
   const readOlder = async () => {
     const { messages, next } = await call('GET', `/api/v1/ai/conversations/${state.id}?limit=${PAGE}&cursor=${encodeURIComponent(state.next)}`)
-    const before = body.scrollHeight - body.scrollTop
     state.messages = [...messages, ...state.messages]
     state.next = next
-    redraw()
-    body.scrollTop = body.scrollHeight - before
+    keepPlace(redraw)
     return `${messages.length} earlier messages shown`
   }
   const reload = async () => {
@@ -144,7 +127,7 @@ export function conversationPane(pane) {
     if (!isStored && state.id !== null && question?.message !== undefined && question.edit_id === undefined) showDraft(question)
     const isStopped = problem?.code === 'turn.stopped'
     const last = conversation?.messages.at(-1)
-    setText(spoken, problem === null || isStopped ? (last?.role === 'assistant' ? `Answer: ${last.content}` : 'Stopped') : `The answer failed: ${problem.message}`)
+    spoken.say(problem === null || isStopped ? (last?.role === 'assistant' ? `Answer: ${last.content}` : 'Stopped') : `The answer failed: ${problem.message}`)
     if (problem !== null && !isStopped) keepEnd(() => outcome.replaceChildren(failure(problem, () => tryAgain(isStored, question))))
     else if (conversation !== null) offerAnswer()
     meter.update()

@@ -8,14 +8,14 @@ import { formatCount, formatDateTime, formatTime } from '../parts/format.js'
 import { articleOf } from './article.js'
 import { publishingBar } from './publishing.js'
 import { revisionList } from './revisions.js'
-import { tagInput } from './tag-input.js'
+import { readTags, tagInput } from './tag-input.js'
 
 const NEW = { id: null, title: '', slug: '', excerpt: null, content: '', status: 'draft', published_at: null, hero_image_url: null, seo_title: null, seo_description: null, tags: [] }
 const CLEARABLE = ['excerpt', 'seo_title', 'seo_description', 'hero_image_url']
 const PREVIEW_MS = 120
 
 export async function page({ params, setTitle }) {
-  const [post, { tags }] = await Promise.all([params.post === 'new' ? NEW : call('GET', `/api/v1/blog/admin/posts/${encodeURIComponent(params.post)}`), call('GET', '/api/v1/blog/tags')])
+  const [post, tags] = await Promise.all([params.post === 'new' ? NEW : call('GET', `/api/v1/blog/admin/posts/${encodeURIComponent(params.post)}`), readTags()])
   const editor = makeEditor(post, tags, setTitle)
   return [{ node: editor.node, load: editor.load }]
 }

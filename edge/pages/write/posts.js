@@ -6,6 +6,7 @@ import { h } from '../parts/dom.js'
 import { showAge } from '../parts/format.js'
 import { list } from '../parts/list.js'
 import { publicSince, stateChip, stateOf } from './states.js'
+import { readTags } from './tag-input.js'
 
 export const page = () => [
   list({
@@ -16,7 +17,7 @@ export const page = () => [
     filters: [
       { name: 'search', label: 'Search' },
       { name: 'status', label: 'State', options: ['draft', 'published', 'archived'] },
-      { name: 'tag', label: 'Tag', options: readTags },
+      { name: 'tag', label: 'Tag', options: readTagOptions },
     ],
     columns: [
       { name: 'Title', kind: 'name', show: titleOf },
@@ -31,11 +32,7 @@ export const page = () => [
   }),
 ]
 
-/** Returns the tags as options of a filter. */
-async function readTags() {
-  const { tags } = await call('GET', '/api/v1/blog/tags')
-  return tags.map(({ slug, name }) => [slug, name])
-}
+const readTagOptions = async () => (await readTags()).map(({ slug, name }) => [slug, name])
 
 const tagLink = ({ slug, name }) => h('a', { class: 'chip', href: `/write?tag=${encodeURIComponent(slug)}` }, name)
 

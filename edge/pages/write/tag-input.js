@@ -1,7 +1,18 @@
 // The input of a post's tags: those of the blog, or new ones.
 
-import { call } from '../parts/api.js'
+import { call, readList } from '../parts/api.js'
 import { announce, h } from '../parts/dom.js'
+
+/** Reads all tags of the blog. */
+export async function readTags() {
+  const tags = []
+  for (let path = '/api/v1/blog/tags?limit=1000'; path !== null; ) {
+    const { items, next } = await readList(path)
+    tags.push(...items)
+    path = next
+  }
+  return tags
+}
 
 /** Returns a function that makes the input for `form()`. `known` are the tags of the blog, `onChange` runs after a change. */
 export const tagInput = (known, onChange) => (field) => {
