@@ -30,6 +30,8 @@ describe('documents in a browser', {
     page.getByRole('row').filter({ has: page.getByRole('link', { name: title, exact: true }) })
   const select = (page: Page, title: string) =>
     page.getByRole('checkbox', { name: `Select ${title}`, exact: true }).check()
+  const undo = (page: Page, text: string) =>
+    page.locator('.toast', { hasText: text }).getByRole('button', { name: 'Undo' }).click()
   const upload = (page: Page, files: readonly ReturnType<typeof text>[]) =>
     page.locator('input[type=file]').first().setInputFiles(files)
 
@@ -98,7 +100,7 @@ describe('documents in a browser', {
     await page.getByRole('button', { name: 'Delete Shopping' }).click()
     await page.getByText('Shopping is in the trash').waitFor()
     await findRow(page, 'Shopping').waitFor({ state: 'detached' })
-    await page.getByRole('button', { name: 'Undo' }).click()
+    await undo(page, 'Shopping is in the trash')
     await findRow(page, 'Shopping').waitFor()
     await select(page, 'Shopping')
     await select(page, 'Letter.txt')
@@ -206,7 +208,7 @@ describe('documents in a browser', {
     await about.getByRole('link', { name: 'house' }).waitFor()
     await about.getByRole('button', { name: 'Remove the tag house' }).click()
     await about.getByRole('link', { name: 'house' }).waitFor({ state: 'detached' })
-    await page.getByRole('button', { name: 'Undo' }).click()
+    await undo(page, 'Removed the tag house')
     await about.getByRole('link', { name: 'house' }).waitFor()
     await about.getByRole('button', { name: 'Edit the properties' }).click()
     await page.getByRole('dialog').getByLabel('Title').fill('House rules')
@@ -229,7 +231,7 @@ describe('documents in a browser', {
 
     await press(page, about.getByRole('button', { name: 'Delete the document' }))
     await about.getByText('This document is in the trash.').waitFor()
-    await page.getByRole('button', { name: 'Undo' }).click()
+    await undo(page, 'House rules is in the trash')
     await about.getByRole('button', { name: 'Read again' }).waitFor()
   })
 

@@ -59,3 +59,28 @@ test('returns 503 with Retry-After if rendering takes too long', async () => {
     await holding.query('commit')
   })
 })
+
+test('finds the words of a search on a page, with their places', async () => {
+  const find = async (search: string, page = 1) => {
+    const path = `/api/v1/documents/${id}/pages/${page}/words?search=${encodeURIComponent(search)}`
+    const answer = await client.fetch(path)
+    assert.equal(answer.status, 200)
+    return (await answer.json()) as {
+      text: string
+      left: number
+      top: number
+      width: number
+      height: number
+    }[]
+  }
+  const found = await find('Harbóurs')
+  assert.ok(found.length > 0)
+  for (const { text, left, top, width, height } of found) {
+    assert.equal(text, 'harbour')
+    assert.ok(left > 0 && top > 0 && left + width < 1 && top + height < 1)
+  }
+  assert.deepEqual(await find('zebra'), [])
+  assert.deepEqual(await find('- !'), [])
+  const missing = await client.fetch(`/api/v1/documents/${id}/pages/9/words?search=harbour`)
+  assert.equal(missing.status, 404)
+})
