@@ -63,7 +63,7 @@ describe('jobs in a browser', { skip: chromium === null && SKIP_REASON, concurre
     assert.equal(await link.getAttribute('href'), '/account')
     await query('update account set is_verified = true where email = $1', [READER_EMAIL])
     await reader.reload()
-    await reader.getByText('All is well. Nothing needs you.').waitFor()
+    await findSection(reader, 'State').getByText('All is well. Nothing needs you.').waitFor()
     await reader.getByText('No failed jobs.').waitFor()
     await checkLayout(reader, "an owner's home")
   })
@@ -98,7 +98,7 @@ describe('jobs in a browser', { skip: chromium === null && SKIP_REASON, concurre
 
     await page.goto(`${base}/monitor/jobs`)
     await jobs.getByRole('combobox', { name: /^State/ }).selectOption('done')
-    await jobs.getByLabel('Task').fill('system.io_simulation_task')
+    await jobs.getByRole('combobox', { name: 'Task', exact: true }).fill('system.io_simulation_task')
     await until('the address has the filters', () => page.url().includes('task=system.io'))
     await jobs.locator('summary', { hasText: 'Columns' }).click()
     await jobs.getByLabel('Attempts').check()

@@ -5,14 +5,14 @@
 
 import { actionButton } from '../parts/actions.js'
 import { call, send } from '../parts/api.js'
-import { formatBytes, formatCount, formatDateTime, formatElapsed, now } from '../parts/format.js'
+import { formatCount, formatDateTime, formatElapsed, now } from '../parts/format.js'
 import { bulkButton, jobsPath } from '../monitor/bulk.js'
+import { ownAccount, quotas, secondFactor } from './account-checks.js'
 
 // A job that waits longer is worth a look.
 const OLD_MS = 600_000
 const RECENT_SECONDS = 600
 const OWN_SECONDS = 86_400
-const FULL = 0.9
 const MAX_CLOCK_OFFSET_SECONDS = 5
 const MAX_GROUPS = 3
 
@@ -24,7 +24,10 @@ const ageOf = (iso) => {
 }
 
 /** The checks of an account. Others' work is only for admins. */
-export const checksFor = (account) => (account.role === 'admin' ? [readiness, workersAndQueues, pausedQueues, failures, webhooks, channels, secondFactor, quotas, ownAccount] : [failures, webhooks, quotas, ownAccount])
+export const checksFor = (account) =>
+  account.role === 'admin'
+    ? [readiness, workersAndQueues, pausedQueues, failures, webhooks, channels, secondFactor, quotas, ownAccount]
+    : [failures, webhooks, quotas, ownAccount]
 
 async function readiness() {
   const response = await send('GET', '/ready')
@@ -33,9 +36,16 @@ async function readiness() {
   const found = []
   if (!state.database) found.push({ tone: 'bad', text: 'The database is unavailable', detail: 'Check that PostgreSQL runs and accepts connections.' })
   else if (!state.migrated) found.push({ tone: 'bad', text: 'The database is not migrated', detail: 'Start the new version once, or run npm run migrate.' })
-  else if (!state.writable) found.push({ tone: 'bad', text: 'The database is read-only', detail: 'It is a standby, or an administrator has made it read-only.' })
-  if (Math.abs(state.clock_offset_seconds) > MAX_CLOCK_OFFSET_SECONDS) found.push({ tone: 'warn', text: `The clocks of service and database differ by ${Math.round(state.clock_offset_seconds)} s`, detail: 'Synchronize them, for example with chrony.' })
-  if (state.replica !== undefined && state.replica.state !== 'used') found.push({ tone: 'warn', text: `The replica is not used: ${state.replica.state}`, detail: 'The primary serves all reads meanwhile.' })
+  else if (!state.writable)
+    found.push({ tone: 'bad', text: 'The database is read-only', detail: 'It is a standby, or an administrator has made it read-only.' })
+  if (Math.abs(state.clock_offset_seconds) > MAX_CLOCK_OFFSET_SECONDS)
+    found.push({
+      tone: 'warn',
+      text: `The clocks of service and database differ by ${Math.round(state.clock_offset_seconds)} s`,
+      detail: 'Synchronize them, for example with chrony.',
+    })
+  if (state.replica !== undefined && state.replica.state !== 'used')
+    found.push({ tone: 'warn', text: `The replica is not used: ${state.replica.state}`, detail: 'The primary serves all reads meanwhile.' })
   return found
 }
 
@@ -43,13 +53,21 @@ async function workersAndQueues() {
   const { queues, workers } = await call('GET', '/api/v1/jobs/overview')
   const own = workers.items.filter(({ queue, alive }) => queue === null && alive)
   const found = []
-  if (own.length === 0) found.push({ tone: 'bad', text: 'No worker is alive, so jobs wait', detail: 'Start a worker process.', href: '/monitor', action: 'Monitor' })
-  else if (own.every(({ drained }) => drained)) found.push({ tone: 'warn', text: 'All workers are drained, so jobs wait', href: '/monitor', action: 'Resume one' })
+  if (own.length === 0)
+    found.push({ tone: 'bad', text: 'No worker is alive, so jobs wait', detail: 'Start a worker process.', href: '/monitor', action: 'Monitor' })
+  else if (own.every(({ drained }) => drained))
+    found.push({ tone: 'warn', text: 'All workers are drained, so jobs wait', href: '/monitor', action: 'Resume one' })
   const served = new Set(workers.items.filter(({ alive }) => alive).flatMap((worker) => worker.queues))
   for (const { queue, queued, oldest_at } of queues.items) {
     if (oldest_at === null || now() - Date.parse(oldest_at) < OLD_MS) continue
     const detail = served.has(queue) || own.length === 0 ? `${plural(queued, 'job is', 'jobs are')} queued.` : 'No worker serves this queue.'
-    found.push({ tone: 'warn', text: `A job of ${queue} has waited for ${ageOf(oldest_at)}`, detail, href: jobsPath({ queue, status: 'queued', sort: 'created_at' }), action: 'Show the jobs' })
+    found.push({
+      tone: 'warn',
+      text: `A job of ${queue} has waited for ${ageOf(oldest_at)}`,
+      detail,
+      href: jobsPath({ queue, status: 'queued', sort: 'created_at' }),
+      action: 'Show the jobs',
+    })
   }
   return found
 }
@@ -62,7 +80,14 @@ async function pausedQueues(_, reload) {
       await reload()
       return `${queue} is resumed`
     })
-  return queues.filter(({ paused_at }) => paused_at !== null).map(({ queue, paused_at, queued }) => ({ tone: 'warn', text: `The queue ${queue} is paused`, detail: `Since ${formatDateTime(paused_at)}. ${plural(queued, 'job waits', 'jobs wait')}.`, button: resume(queue) }))
+  return queues
+    .filter(({ paused_at }) => paused_at !== null)
+    .map(({ queue, paused_at, queued }) => ({
+      tone: 'warn',
+      text: `The queue ${queue} is paused`,
+      detail: `Since ${formatDateTime(paused_at)}. ${plural(queued, 'job waits', 'jobs wait')}.`,
+      button: resume(queue),
+    }))
 }
 
 async function failures(account) {
@@ -73,10 +98,23 @@ async function failures(account) {
   const found = open.slice(0, MAX_GROUPS).map(({ task, code, jobs, last_detail }) => {
     const filter = { task, code }
     const text = `${plural(jobs, `${task} job`)} failed ${period}`
-    return { tone: 'bad', text, detail: `${code}${last_detail ? `: ${last_detail}` : ''}`, href: jobsPath({ status: 'failed', ...filter }), action: 'Show the jobs', button: bulkButton('retry', filter, `Retry all ${task} jobs that failed with ${code}`) }
+    return {
+      tone: 'bad',
+      text,
+      detail: `${code}${last_detail ? `: ${last_detail}` : ''}`,
+      href: jobsPath({ status: 'failed', ...filter }),
+      action: 'Show the jobs',
+      button: bulkButton('retry', filter, `Retry all ${task} jobs that failed with ${code}`),
+    }
   })
   const rest = open.slice(MAX_GROUPS)
-  if (rest.length > 0) found.push({ tone: 'bad', text: `${plural(rest.length, 'more kind')} of failure ${period}`, href: '/monitor/jobs?view=failures', action: 'Failures by task' })
+  if (rest.length > 0)
+    found.push({
+      tone: 'bad',
+      text: `${plural(rest.length, 'more kind')} of failure ${period}`,
+      href: '/monitor/jobs?view=failures',
+      action: 'Failures by task',
+    })
   return found
 }
 
@@ -91,45 +129,32 @@ async function webhooks({ role }) {
 }
 
 async function channels() {
-  const [{ email, sms, call: calls, unknown_sends }, ai, payments] = await Promise.all([call('GET', '/api/v1/comms/status'), call('GET', '/api/v1/ai/health').catch(() => null), call('GET', '/api/v1/payment/status').catch(() => null)])
+  const [{ email, sms, call: calls, unknown_sends }, ai, payments] = await Promise.all([
+    call('GET', '/api/v1/comms/status'),
+    call('GET', '/api/v1/ai/health').catch(() => null),
+    call('GET', '/api/v1/payment/status').catch(() => null),
+  ])
   const found = []
   const missing = (text, names) => found.push({ tone: 'note', text, detail: names.length > 0 ? `Set ${names.join(', ')}` : '' })
   if (!email.configured) missing('Email', email.missing)
   if (!sms.configured || !calls.configured) missing('Text messages and calls', [...new Set([...sms.missing, ...calls.missing])])
   if (ai?.enabled && !ai.configuration_valid) missing('Chat', ['the API key of a model provider'])
   if (payments !== null && !payments.enabled) missing('Payments', [])
-  if (payments?.missing_rights.length > 0) found.push({ tone: 'warn', text: 'The key of the payment provider lacks rights', detail: payments.missing_rights.join(', '), href: '/payments/all', action: 'Payments' })
-  if (unknown_sends > 0) found.push({ tone: 'warn', text: `${plural(unknown_sends, 'message has', 'messages have')} an unknown outcome`, detail: 'The provider did not say whether it delivered them.', href: '/messages?status=unknown', action: 'Show messages' })
-  return found
-}
-
-async function secondFactor() {
-  const [totp, passkeys] = await Promise.all([call('GET', '/api/v1/auth/totp'), call('GET', '/api/v1/auth/passkeys?limit=1').catch(() => [])])
-  if (totp.is_on || passkeys.length > 0) return []
-  return [{ tone: 'warn', text: 'Your admin account has no second factor', detail: 'A stolen password would be enough to control the service.', href: '/account/security', action: 'Add one' }]
-}
-
-const QUOTA_NAMES = { bytes: 'bytes of documents', pages: 'pages of documents', keys: 'API keys', webhook_endpoints: 'webhooks', pending_deliveries: 'pending webhook deliveries', speech_characters: 'characters of speech', worker_queues: 'worker queues', waiting_jobs: 'queued jobs' }
-
-async function quotas() {
-  const { quotas: all } = await call('GET', '/api/v1/auth/me/quotas').catch((error) => {
-    // Without authentication there are no quotas.
-    if (error.status === 409) return { quotas: [] }
-    throw error
-  })
-  const near = all.filter(({ used, quota }) => quota !== null && quota > 0 && used >= quota * FULL)
-  return near.map(({ kind, used, quota }) => {
-    const format = kind === 'bytes' ? formatBytes : formatCount
-    const isFull = used >= quota
-    return { tone: isFull ? 'bad' : 'warn', text: `Your quota of ${QUOTA_NAMES[kind] ?? kind} is ${isFull ? 'used up' : 'nearly used up'}`, detail: `${format(used)} of ${format(quota)}. Delete what you do not need, or ask an admin for more.`, href: '/account', action: 'Show quotas' }
-  })
-}
-
-async function ownAccount({ id }) {
-  if (id === 0) return []
-  const { is_verified, deletion_at, email } = await call('GET', '/api/v1/auth/me')
-  const found = []
-  if (deletion_at !== null) found.push({ tone: 'bad', text: `Your account will be deleted on ${formatDateTime(deletion_at)}`, detail: 'You can still keep it.', href: '/account/data', action: 'Keep the account' })
-  if (!is_verified) found.push({ tone: 'warn', text: 'Your email address is not verified', detail: email, href: '/account', action: 'Verify it' })
+  if (payments?.missing_rights.length > 0)
+    found.push({
+      tone: 'warn',
+      text: 'The key of the payment provider lacks rights',
+      detail: payments.missing_rights.join(', '),
+      href: '/payments/all',
+      action: 'Payments',
+    })
+  if (unknown_sends > 0)
+    found.push({
+      tone: 'warn',
+      text: `${plural(unknown_sends, 'message has', 'messages have')} an unknown outcome`,
+      detail: 'The provider did not say whether it delivered them.',
+      href: '/messages?status=unknown',
+      action: 'Show messages',
+    })
   return found
 }

@@ -20,7 +20,14 @@ function sparkTiles(entries) {
     const { figure, spark } = parts.get(name)
     setText(figure, formatCount(n))
     spark.node.toggleAttribute('hidden', values === undefined)
-    if (values !== undefined) spark.draw([{ values, kind: 'area' }, { values, kind: 'line' }], label)
+    if (values !== undefined)
+      spark.draw(
+        [
+          { values, kind: 'area' },
+          { values, kind: 'line' },
+        ],
+        label,
+      )
   }
   return { node, set }
 }
@@ -41,13 +48,24 @@ export function serviceFigures() {
     const [ended, failed] = [sumOf(queues, 'ended'), sumOf(queues, 'failed')]
     tiles.set('Finished', total(ended), ended, `${formatCount(total(ended))} jobs finished in the last hour`)
     tiles.set('Failed', total(failed), failed, `${formatCount(total(failed))} jobs failed in the last hour`)
-    for (const [name, field] of [['Queued', 'queued'], ['Running', 'running']]) tiles.set(name, queues.reduce((sum, queue) => sum + queue[field], 0))
+    for (const [name, field] of [
+      ['Queued', 'queued'],
+      ['Running', 'running'],
+    ])
+      tiles.set(
+        name,
+        queues.reduce((sum, queue) => sum + queue[field], 0),
+      )
   }
   return { node: tiles.node, load }
 }
 
 const SHOWN = 5
-const STATES = [['running', 'Running'], ['queued', 'Queued'], ['failed', 'Failed']]
+const STATES = [
+  ['running', 'Running'],
+  ['queued', 'Queued'],
+  ['failed', 'Failed'],
+]
 
 /** Makes the account's own jobs: how many run, wait and failed, and the last ones of each. */
 export function ownJobs() {
@@ -65,8 +83,19 @@ function listOf(name, status, { items, next }) {
   const line = ({ job_id, name: task, label, error, finished_at, started_at, created_at }) => {
     const age = h('span', { class: 'figure soft' })
     showAge(age, finished_at ?? started_at ?? created_at, finished_at === null ? '' : ' ago')
-    return h('li', {}, h('span', { class: 'line' }, h('a', { class: 'job', href: jobPath(job_id) }, task, h('code', {}, shortId(job_id))), h('span', { class: 'gap' }), age), h('span', { class: error === null ? 'soft short' : 'bad short' }, error === null ? label : error.detail))
+    return h(
+      'li',
+      {},
+      h('span', { class: 'line' }, h('a', { class: 'job', href: jobPath(job_id) }, task, h('code', {}, shortId(job_id))), h('span', { class: 'gap' }), age),
+      h('span', { class: error === null ? 'soft short' : 'bad short' }, error === null ? label : error.detail),
+    )
   }
   const all = items.length > SHOWN ? h('p', {}, h('a', { href: jobsPath({ status }) }, `All ${name.toLowerCase()} jobs`)) : null
-  return h('section', { class: 'panel', 'aria-label': `${name} jobs` }, h('h2', {}, name, ' ', h('span', { class: 'soft' }, count)), items.length === 0 ? h('p', { class: 'soft' }, `No ${status} jobs.`) : h('ul', { class: 'jobs' }, ...items.slice(0, SHOWN).map(line)), all ?? '')
+  return h(
+    'section',
+    { class: 'panel', 'aria-label': `${name} jobs` },
+    h('h2', {}, name, ' ', h('span', { class: 'soft' }, count)),
+    items.length === 0 ? h('p', { class: 'soft' }, `No ${status} jobs.`) : h('ul', { class: 'jobs' }, ...items.slice(0, SHOWN).map(line)),
+    all ?? '',
+  )
 }

@@ -78,11 +78,25 @@ function show(found, account) {
   const text = issues.length === 0 ? calm : issues.length === 1 ? 'One thing needs a look.' : `${issues.length} things need a look.`
   const head = h('p', { class: `verdict ${issues.length === 0 ? 'good' : isBad ? 'bad' : 'warn'}` }, h('span', { class: 'lamp', 'aria-hidden': 'true' }), text)
   const list = issues.length === 0 ? null : h('ul', { class: 'jobs' }, ...issues.map(item))
-  const setUp = notes.length === 0 ? null : h('details', {}, h('summary', {}, `Not set up: ${notes.map((note) => note.text.toLowerCase()).join(', ')}`), h('ul', { class: 'bare soft' }, ...notes.map((note) => h('li', {}, `${note.text}${note.detail ? `: ${note.detail}` : ''}`))))
+  const setUp =
+    notes.length === 0
+      ? null
+      : h(
+          'details',
+          {},
+          h('summary', {}, `Not set up: ${notes.map((note) => note.text.toLowerCase()).join(', ')}`),
+          h('ul', { class: 'bare soft' }, ...notes.map((note) => h('li', {}, `${note.text}${note.detail ? `: ${note.detail}` : ''}`))),
+        )
   return [head, list, setUp].filter(Boolean)
 }
 
 function item({ tone, text, detail, href, action, button }) {
   const link = href === undefined ? null : h('a', { class: 'do', href, 'aria-label': `${action}: ${text}` }, action)
-  return h('li', { class: `finding ${tone}` }, h('span', { class: 'lamp', 'aria-hidden': 'true' }), h('span', { class: 'what' }, h('strong', {}, text), detail ? h('span', { class: 'soft short' }, detail) : null), h('span', { class: 'actions' }, link, button ?? null))
+  return h(
+    'li',
+    { class: `finding ${tone}` },
+    h('span', { class: 'lamp', 'aria-hidden': 'true' }),
+    h('span', { class: 'what' }, h('strong', {}, text), detail ? h('span', { class: 'soft short' }, detail) : null),
+    h('span', { class: 'actions' }, link, button ?? null),
+  )
 }

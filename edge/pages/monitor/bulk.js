@@ -17,7 +17,13 @@ export const jobsPath = (filter) => withQuery('/monitor/jobs', filter)
 
 const ACTIONS = {
   retry: { text: 'Retry all', verb: 'Retry', statuses: ['failed'], note: 'Each failed job runs again as a new job.', isDanger: false },
-  cancel: { text: 'Cancel all', verb: 'Cancel', statuses: ['waiting', 'queued', 'running'], note: 'Running jobs stop. Cancelled jobs cannot be continued.', isDanger: true },
+  cancel: {
+    text: 'Cancel all',
+    verb: 'Cancel',
+    statuses: ['waiting', 'queued', 'running'],
+    note: 'Running jobs stop. Cancelled jobs cannot be continued.',
+    isDanger: true,
+  },
   delete: { text: 'Delete all', verb: 'Delete', statuses: ['done', 'failed', 'cancelled'], note: 'Their results and logs are lost.', isDanger: true },
 }
 

@@ -20,7 +20,12 @@ const OTHERS = 'all others'
 
 export function page() {
   const params = new URLSearchParams(location.search)
-  const state = { window: params.get('window') in WINDOWS ? params.get('window') : '1h', queue: params.get('queue') ?? '', measure: params.get('measure') === 'waits' ? 'waits' : 'runs', shown: '' }
+  const state = {
+    window: params.get('window') in WINDOWS ? params.get('window') : '1h',
+    queue: params.get('queue') ?? '',
+    measure: params.get('measure') === 'waits' ? 'waits' : 'runs',
+    shown: '',
+  }
   const content = h('div', { class: 'parts' }, skeleton(8), skeleton(8))
   let [parts, timer] = [null, null]
 
@@ -85,7 +90,14 @@ function makeCharts(lines, state, span) {
   // Percentiles of several queues do not add up.
   const single = names.filter(({ name }) => name !== OTHERS)
   const charts = {
-    ended: timeChart({ title: 'Jobs ended per minute', series: names.map((one) => ({ ...one, kind: 'area' })), format: formatRate, sync: SYNC, height: 220, isStacked: true }),
+    ended: timeChart({
+      title: 'Jobs ended per minute',
+      series: names.map((one) => ({ ...one, kind: 'area' })),
+      format: formatRate,
+      sync: SYNC,
+      height: 220,
+      isStacked: true,
+    }),
     failed: timeChart({ title: `Jobs failed each ${span}`, series: names.map((one) => ({ ...one, kind: 'line' })), format: formatCount, sync: SYNC }),
     median: timeChart({ title: 'Wait time, median', series: single, format: formatSeconds, sync: SYNC }),
     high: timeChart({ title: 'Wait time, 95th percentile', series: single, format: formatSeconds, sync: SYNC }),
@@ -107,7 +119,10 @@ function makeCharts(lines, state, span) {
     charts.slow.draw({ times, values: ofSingle((found, i) => found?.run[i]?.p95) })
     heat.update(data, times)
   }
-  const pairs = [[charts.median, charts.high], [charts.run, charts.slow]].map((pair) => h('div', { class: 'columns' }, ...pair.map(({ node }) => card(node))))
+  const pairs = [
+    [charts.median, charts.high],
+    [charts.run, charts.slow],
+  ].map((pair) => h('div', { class: 'columns' }, ...pair.map(({ node }) => card(node))))
   return { nodes: [card(charts.ended.node), card(charts.failed.node), ...pairs, heat.node], update }
 }
 
@@ -131,7 +146,12 @@ function makeHeat(state) {
   let [data, times] = [null, []]
   const draw = () => {
     const { rows, columns, values, total } = heatOf(data, times, queue.value, measure.value)
-    setText(note, total === 0 ? 'No attempt ended in this window.' : `${formatCount(total)} attempts. Darker cells have more of them; the scale is logarithmic. Point at a cell to read it.`)
+    setText(
+      note,
+      total === 0
+        ? 'No attempt ended in this window.'
+        : `${formatCount(total)} attempts. Darker cells have more of them; the scale is logarithmic. Point at a cell to read it.`,
+    )
     map.node.hidden = total === 0
     map.draw({ rows, columns, values })
   }

@@ -17,7 +17,15 @@ export async function openNewJob(account, given, title = 'New job') {
       run_at: { label: 'Start at', help: 'Instead of a delay, at most 30 days ahead.' },
       key: { help: 'A name of yours for jobs that share the settings below.' },
       limit: { label: 'Most jobs of the key that run at a time' },
-      when_busy: { label: 'If a job of the key has not ended', options: [['wait', 'add another'], ['join', 'use that one'], ['join_waiting', 'use it if it has not started'], ['replace', 'replace one that has not started']] },
+      when_busy: {
+        label: 'If a job of the key has not ended',
+        options: [
+          ['wait', 'add another'],
+          ['join', 'use that one'],
+          ['join_waiting', 'use it if it has not started'],
+          ['replace', 'replace one that has not started'],
+        ],
+      },
       count: { label: 'Number of jobs' },
     },
     prepare: withoutDefaults,

@@ -11,7 +11,11 @@ const GAP_MS = 2000
 const MAX_SHOWN = 50
 // Groups in the overview, which links to the others.
 const MAX_IN_OVERVIEW = 6
-const PERIODS = [[3600, 'hour'], [86_400, 'day'], [604_800, 'week']]
+const PERIODS = [
+  [3600, 'hour'],
+  [86_400, 'day'],
+  [604_800, 'week'],
+]
 
 /** Makes the panel of the last hour. Its `load` function refreshes it, at most every `GAP_MS`. */
 export function makeFailures() {
@@ -35,7 +39,13 @@ export function makeFailures() {
       load()
     }, GAP_MS)
   }
-  const allLink = h('p', {}, h('a', { href: '/monitor/jobs?view=failures' }, 'Failures by task'), ' · ', h('a', { href: '/monitor/jobs?status=failed' }, 'All failed jobs'))
+  const allLink = h(
+    'p',
+    {},
+    h('a', { href: '/monitor/jobs?view=failures' }, 'Failures by task'),
+    ' · ',
+    h('a', { href: '/monitor/jobs?status=failed' }, 'All failed jobs'),
+  )
   return { node: panel('Failed', {}, ...groups.nodes, allLink), load }
 }
 
@@ -59,7 +69,10 @@ export function makeFailureGroups() {
     load()
   })
   const period = h('label', { class: 'inline' }, 'The last ', select)
-  return { node: panel('Failures by task', { tools: [period] }, h('p', { class: 'soft' }, 'Jobs that failed, by task and error code, most first.'), body), load }
+  return {
+    node: panel('Failures by task', { tools: [period] }, h('p', { class: 'soft' }, 'Jobs that failed, by task and error code, most first.'), body),
+    load,
+  }
 }
 
 function groupList(nothing, period, most) {
@@ -68,7 +81,12 @@ function groupList(nothing, period, most) {
   const more = h('p', { class: 'soft', hidden: true })
   const capped = h('p', { class: 'soft', hidden: true }, 'Only the most recent failures are counted.')
   const show = ({ groups, total_is_exact }) => {
-    reconcile(list, groups.slice(0, most), ({ queue, task, code }) => `${queue} ${task} ${code}`, (group) => groupRow(group, period))
+    reconcile(
+      list,
+      groups.slice(0, most),
+      ({ queue, task, code }) => `${queue} ${task} ${code}`,
+      (group) => groupRow(group, period),
+    )
     empty.hidden = groups.length > 0
     more.hidden = groups.length <= most
     setText(more, `and ${formatCount(Math.max(0, groups.length - most))} more kinds of failure`)
@@ -107,7 +125,13 @@ function groupRow({ task, queue, code }, period) {
     expiry.hidden = retry.hidden
     setText(expiry, `retry until ${formatShort(group.expires_at)}`)
     expiry.title = formatDateTime(group.expires_at)
-    trend.draw([{ values: group.history, kind: 'area' }, { values: group.history, kind: 'line' }], `${formatCount(group.jobs)} failures ${period}`)
+    trend.draw(
+      [
+        { values: group.history, kind: 'area' },
+        { values: group.history, kind: 'line' },
+      ],
+      `${formatCount(group.jobs)} failures ${period}`,
+    )
   }
   return { node, update }
 }

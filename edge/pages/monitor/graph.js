@@ -52,7 +52,12 @@ export function jobGraph(title, jobs) {
   const lines = jobs.flatMap(({ job_id, after }) => after.filter((id) => places.has(id)).map((id) => lineBetween(at(id), at(job_id))))
   const nodes = new Map(jobs.map((job) => [job.job_id, makeNode(job, at(job.job_id))]))
   const [width, height] = [columns.length * (WIDTH + GAP_X) - GAP_X, tallest * (HEIGHT + GAP_Y) - GAP_Y]
-  const picture = svg('svg', { width: width + 4, height: height + 4, viewBox: `-2 -2 ${width + 4} ${height + 4}` }, svg('g', { class: 'lines', 'aria-hidden': 'true' }, ...lines), ...[...nodes.values()].map(({ node }) => node))
+  const picture = svg(
+    'svg',
+    { width: width + 4, height: height + 4, viewBox: `-2 -2 ${width + 4} ${height + 4}` },
+    svg('g', { class: 'lines', 'aria-hidden': 'true' }, ...lines),
+    ...[...nodes.values()].map(({ node }) => node),
+  )
   const node = h('div', { class: 'graph', role: 'group', 'aria-label': title, tabindex: '0' }, picture)
   return { node, setStatus: (id, status) => nodes.get(id)?.setStatus(status) }
 }
@@ -67,7 +72,14 @@ function makeNode({ job_id, name, status }, { left, top }) {
   const task = name.slice(Math.max(name.lastIndexOf('.'), name.lastIndexOf('/')) + 1)
   const text = task.length > MAX_TEXT ? `${task.slice(0, MAX_TEXT - 1)}…` : task
   const title = svg('title')
-  const node = svg('a', { href: jobPath(job_id), transform: `translate(${left} ${top})` }, title, svg('rect', { width: WIDTH, height: HEIGHT, rx: 5 }), svg('circle', { cx: 13, cy: HEIGHT / 2, r: 4.5 }), svg('text', { x: 25, y: HEIGHT / 2 + 4 }, text))
+  const node = svg(
+    'a',
+    { href: jobPath(job_id), transform: `translate(${left} ${top})` },
+    title,
+    svg('rect', { width: WIDTH, height: HEIGHT, rx: 5 }),
+    svg('circle', { cx: 13, cy: HEIGHT / 2, r: 4.5 }),
+    svg('text', { x: 25, y: HEIGHT / 2 + 4 }, text),
+  )
   const setStatus = (now) => {
     node.setAttribute('class', `job-node ${now}`)
     title.textContent = `${name} ${shortId(job_id)}: ${now}`

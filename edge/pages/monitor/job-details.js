@@ -22,7 +22,10 @@ export function makeWaiting() {
       return
     }
     const limit = queue.most_running === null ? '' : ` Its queue runs at most ${formatCount(queue.most_running)} jobs.`
-    text.textContent = queue.paused_at === null ? waitText(ahead, running.length, due_at !== null) + limit : `Its queue has been paused since ${formatDateTimeMs(queue.paused_at)}.`
+    text.textContent =
+      queue.paused_at === null
+        ? waitText(ahead, running.length, due_at !== null) + limit
+        : `Its queue has been paused since ${formatDateTimeMs(queue.paused_at)}.`
     list.replaceChildren(...running.map(({ job_id, name }) => h('li', {}, 'Running: ', jobLink(job_id, name))))
   }
   return { node, update }

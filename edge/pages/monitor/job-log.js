@@ -7,7 +7,11 @@ import { table } from '../parts/table.js'
 const TONES = { warn: 'warn', error: 'bad', fatal: 'bad' }
 
 export function makeLog() {
-  const { node: lines, body, row } = table('Log', [
+  const {
+    node: lines,
+    body,
+    row,
+  } = table('Log', [
     ['Time', 'number'],
     ['Attempt', 'number'],
     ['Level', ''],
@@ -20,7 +24,11 @@ export function makeLog() {
     const now = JSON.stringify(log)
     if (node.hidden || shown === now) return
     shown = now
-    body.replaceChildren(...log.map(({ at, attempt, level, message, data }) => row(formatTimeMs(at), String(attempt ?? ''), h('span', { class: `chip ${TONES[level] ?? ''}` }, level), h('div', {}, message, detailsOf(data)))))
+    body.replaceChildren(
+      ...log.map(({ at, attempt, level, message, data }) =>
+        row(formatTimeMs(at), String(attempt ?? ''), h('span', { class: `chip ${TONES[level] ?? ''}` }, level), h('div', {}, message, detailsOf(data))),
+      ),
+    )
   }
   return { node, update }
 }
@@ -28,5 +36,11 @@ export function makeLog() {
 /** Makes the data of a line, below its message. */
 function detailsOf(data) {
   const pairs = Object.entries(data)
-  return pairs.length === 0 ? '' : h('div', { class: 'data' }, ...pairs.map(([name, value]) => h('code', { class: 'soft' }, `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)))
+  return pairs.length === 0
+    ? ''
+    : h(
+        'div',
+        { class: 'data' },
+        ...pairs.map(([name, value]) => h('code', { class: 'soft' }, `${name}=${typeof value === 'string' ? value : JSON.stringify(value)}`)),
+      )
 }

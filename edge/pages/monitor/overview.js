@@ -29,15 +29,22 @@ export function page({ showConnection }) {
   const queued = makeList('Queued', 'No jobs are queued.', queuedRow)
   const waiting = makeList('Waiting', 'No jobs wait for others.', waitingRow)
   const workers = makeWorkers()
-  const withClock = (show) => ({ at, ...data }) => {
-    setClock(at)
-    show(data.items, data)
-  }
+  const withClock =
+    (show) =>
+    ({ at, ...data }) => {
+      setClock(at)
+      show(data.items, data)
+    }
   const showQueues = (items, { total }) => {
     queues.show(items)
     figures.set('Queued', formatCount(total.queued))
     figures.set('Running', formatCount(total.running))
-    for (const [list, n] of [[running, total.running], [queued, total.queued], [waiting, total.waiting]]) list.total(n)
+    for (const [list, n] of [
+      [running, total.running],
+      [queued, total.queued],
+      [waiting, total.waiting],
+    ])
+      list.total(n)
   }
   const showWorkers = (items, { total }) => {
     workers.show(items, total.alive)

@@ -6,7 +6,14 @@ import { h, setText } from '../parts/dom.js'
 const known = new Map()
 
 function readEmail(id) {
-  if (!known.has(id)) known.set(id, call('GET', `/api/v1/auth/users/${id}`).then(({ email }) => email, () => null))
+  if (!known.has(id))
+    known.set(
+      id,
+      call('GET', `/api/v1/auth/users/${id}`).then(
+        ({ email }) => email,
+        () => null,
+      ),
+    )
   return known.get(id)
 }
 

@@ -5,6 +5,7 @@ import { call } from '../parts/api.js'
 import { announce, h, panel, reconcile, setText } from '../parts/dom.js'
 import { formatCount, formatDuration, formatRate, showAge } from '../parts/format.js'
 import { sparkline } from '../parts/spark.js'
+import { failure } from '../parts/states.js'
 import { table } from '../parts/table.js'
 import { jobsPath } from './bulk.js'
 
@@ -29,6 +30,7 @@ export function makeQueues(onFigures) {
     ['Run time', 'number'],
     ['Action', 'act'],
   ])
+  const content = h('div', { class: 'scroll' }, node)
   const select = h('select', {}, ...Object.entries(WINDOWS).map(([value, text]) => h('option', { value }, text)))
   const period = h('label', { class: 'inline' }, 'The last ', select)
   const foldButton = h('button', { class: 'plain', type: 'button', 'aria-expanded': 'false' })
@@ -40,7 +42,12 @@ export function makeQueues(onFigures) {
     const items = figures.map((item) => ({ ...item, ...(depth.get(item.queue) ?? none), window: select.value }))
     const idle = items.filter(isIdle)
     const shown = showsIdle ? items : items.filter((item) => !isIdle(item))
-    reconcile(body, shown, ({ queue }) => queue, (item) => queueRow(row, item, read))
+    reconcile(
+      body,
+      shown,
+      ({ queue }) => queue,
+      (item) => queueRow(row, item, read),
+    )
     foldButton.hidden = idle.length === 0
     setText(foldButton, showsIdle ? 'Hide idle queues' : `Show ${formatCount(idle.length)} idle ${idle.length === 1 ? 'queue' : 'queues'}`)
     foldButton.setAttribute('aria-expanded', String(showsIdle))
@@ -55,12 +62,13 @@ export function makeQueues(onFigures) {
         const { queues } = await call('GET', `/api/v1/queues?window=${value}`)
         if (value !== select.value) return
         figures = queues
+        if (content.firstElementChild !== node) content.replaceChildren(node)
         draw()
         if (value === '10m') onFigures(recentFigures(queues))
       }
     } catch (error) {
-      // Ignore other errors, because the monitor's stream already reports connection problems.
-      if (error.status === 403) return
+      // Later errors are not shown, because the monitor's stream already reports connection problems.
+      if (figures.length === 0) content.replaceChildren(failure(error, read))
     }
     clearTimeout(timer)
     timer = setTimeout(read, READ_MS[select.value])
@@ -71,7 +79,7 @@ export function makeQueues(onFigures) {
     draw()
   })
   return {
-    node: panel('Queues', { tools: [period] }, h('div', { class: 'scroll' }, node), foldButton),
+    node: panel('Queues', { tools: [period] }, content, foldButton),
     load: read,
     show: (items) => {
       depths = items
@@ -121,11 +129,17 @@ function queueRow(row, { queue }, changed) {
     action.update(isPaused)
   }
   const controlButton = (text, busy, done, path) =>
-    actionButton(text, busy, `${text} ${queue}`, async () => {
-      await call('POST', path)
-      await changed()
-      return `${queue} is ${done}`
-    }, true)
+    actionButton(
+      text,
+      busy,
+      `${text} ${queue}`,
+      async () => {
+        await call('POST', path)
+        await changed()
+        return `${queue} is ${done}`
+      },
+      true,
+    )
   const depth = h('span', { class: 'stack end' }, waits, oldest)
   const cells = [depth, held, runs, limit.node, h('span', { class: 'trend' }, ended.node, speed), waited.node, ran.node, action.node]
   return { node: row(h('span', { class: 'chips' }, h('a', { class: 'job bound', href: jobsPath({ queue }) }, queue), paused), ...cells), update }

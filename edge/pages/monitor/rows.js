@@ -57,7 +57,16 @@ export function waitingRow(job) {
   const node = h(
     'li',
     {},
-    h('div', { class: 'line' }, jobLink(job), h('span', { class: 'chip' }, job.queue), label, h('span', { class: 'gap' }), waits, cancelButton(job.job_id, job.name)),
+    h(
+      'div',
+      { class: 'line' },
+      jobLink(job),
+      h('span', { class: 'chip' }, job.queue),
+      label,
+      h('span', { class: 'gap' }),
+      waits,
+      cancelButton(job.job_id, job.name),
+    ),
   )
   const update = ({ created_at, label: text, waits_for }) => {
     showAge(waits, created_at)
@@ -102,7 +111,12 @@ export const workerRow = (row) => (worker) => {
 function showQueues(node, names) {
   const shown = names.length > MAX_CHIPS + 1 ? [...names.slice(0, MAX_CHIPS), `and ${names.length - MAX_CHIPS} more`] : names
   node.title = names.join(', ')
-  reconcile(node, shown, (name) => name, (name) => ({ node: h('span', { class: 'chip' }, name), update: () => {} }))
+  reconcile(
+    node,
+    shown,
+    (name) => name,
+    (name) => ({ node: h('span', { class: 'chip' }, name), update: () => {} }),
+  )
 }
 
 /** Makes the name of a worker, above the language, version and host of an HTTP worker. */

@@ -2,14 +2,14 @@
 
 import { actionButton, button } from '../parts/actions.js'
 import { call } from '../parts/api.js'
-import { confirmAction, openForm } from '../parts/dialog.js'
-import { announce, h } from '../parts/dom.js'
+import { confirmAction } from '../parts/dialog.js'
+import { h } from '../parts/dom.js'
 import { formatDateTime, showAge, showCountdown } from '../parts/format.js'
 import { jobPath, TONES } from '../parts/jobs.js'
 import { list } from '../parts/list.js'
 import { chip } from '../parts/table.js'
 import { ownerName } from './owners.js'
-import { taskFields } from './task-fields.js'
+import { addSchedule, editSchedule } from './schedule-forms.js'
 
 const PATH = '/api/v1/schedules'
 const REFRESH_MS = 5000
@@ -29,16 +29,19 @@ export function page({ account, showConnection }) {
     note: 'A schedule adds a job of a task at each of its times.',
     empty: 'You have no schedules.',
     onRead: () => showConnection('live'),
-    emptyMore: () => [button('New schedule', () => add(schedules, account))],
+    emptyMore: () => [button('New schedule', () => addSchedule(schedules, account))],
     columns: [
       { name: 'Name', kind: 'name', show: (item) => nameCell(item, account, isAdmin) },
       { name: 'Times', show: timesCell },
-      { name: 'Task', show: ({ task_name, queue_type }) => h('span', { class: 'stack' }, h('span', { class: 'bound' }, task_name), h('span', { class: 'soft' }, queue_type)) },
+      {
+        name: 'Task',
+        show: ({ task_name, queue_type }) => h('span', { class: 'stack' }, h('span', { class: 'bound' }, task_name), h('span', { class: 'soft' }, queue_type)),
+      },
       { name: 'Next run', isFixed: true, show: nextRun },
       { name: 'Last runs', isFixed: true, show: lastRuns },
     ],
     actions: (item, api) => actionsOf(item, api, account),
-    buttons: (api) => [button('New schedule', () => add(api, account), { kind: '' })],
+    buttons: (api) => [button('New schedule', () => addSchedule(api, account), { kind: '' })],
   })
   keepFresh(schedules, showConnection)
   return [schedules]
@@ -72,16 +75,27 @@ function nameCell({ name, owner_id, is_built_in }, account, isAdmin) {
 /** Shows the cron expression with its time zone, or the interval. */
 function timesCell({ cron, every_seconds, time_zone, end_at }) {
   const times = cron === null ? h('span', {}, `every ${describeSeconds(every_seconds)}`) : h('code', {}, cron)
-  return h('span', { class: 'stack' }, times, h('span', { class: 'soft' }, cron === null ? '' : time_zone, end_at === null ? '' : ` until ${formatDateTime(end_at)}`))
+  return h(
+    'span',
+    { class: 'stack' },
+    times,
+    h('span', { class: 'soft' }, cron === null ? '' : time_zone, end_at === null ? '' : ` until ${formatDateTime(end_at)}`),
+  )
 }
 
 function describeSeconds(seconds) {
-  const [size, unit] = [[86_400, 'day'], [3600, 'hour'], [60, 'minute'], [1, 'second']].find(([length]) => seconds % length === 0)
+  const [size, unit] = [
+    [86_400, 'day'],
+    [3600, 'hour'],
+    [60, 'minute'],
+    [1, 'second'],
+  ].find(([length]) => seconds % length === 0)
   return seconds === size ? unit : `${seconds / size} ${unit}s`
 }
 
 function nextRun({ next_run_at, paused_at }) {
-  if (paused_at !== null) return h('span', { class: 'stack' }, chip('paused', 'warn'), h('span', { class: 'soft figure' }, `since ${formatDateTime(paused_at)}`))
+  if (paused_at !== null)
+    return h('span', { class: 'stack' }, chip('paused', 'warn'), h('span', { class: 'soft figure' }, `since ${formatDateTime(paused_at)}`))
   if (next_run_at === null) return h('span', { class: 'soft' }, 'No time ahead')
   const countdown = h('span', { class: 'figure' })
   showCountdown(countdown, next_run_at)
@@ -97,7 +111,9 @@ function lastRuns({ name, recent_jobs, last_run_at, last_skip }) {
   const age = h('span', { class: 'figure soft' })
   if (last_run_at !== null) showAge(age, last_run_at, ' ago')
   const isSkipped = last_skip !== null && (last_run_at === null || Date.parse(last_skip.at) > Date.parse(last_run_at))
-  const skip = isSkipped ? h('span', { class: 'warning', title: formatDateTime(last_skip.at) }, `Skipped: ${SKIPS[last_skip.reason] ?? last_skip.reason}`) : null
+  const skip = isSkipped
+    ? h('span', { class: 'warning', title: formatDateTime(last_skip.at) }, `Skipped: ${SKIPS[last_skip.reason] ?? last_skip.reason}`)
+    : null
   if (dots.length === 0 && last_run_at === null && skip === null) return h('span', { class: 'soft' }, 'never')
   return h('span', { class: 'stack' }, dots.length > 0 ? h('span', { class: 'dots' }, ...dots) : null, last_run_at === null ? null : age, skip)
 }
@@ -110,57 +126,25 @@ function actionsOf(item, api, account) {
     return `${done} ${name}`
   }
   const run = actionButton('Run now', 'Starting…', `Run now: ${name}`, change('run', 'Started'), true)
-  const pause = paused_at === null ? actionButton('Pause', 'Pausing…', `Pause ${name}`, change('pause', 'Paused'), true) : actionButton('Resume', 'Resuming…', `Resume ${name}`, change('resume', 'Resumed'), true)
-  const edit = button('Edit', () => openEditor(item, api, account), { label: `Edit ${name}` })
+  const pause =
+    paused_at === null
+      ? actionButton('Pause', 'Pausing…', `Pause ${name}`, change('pause', 'Paused'), true)
+      : actionButton('Resume', 'Resuming…', `Resume ${name}`, change('resume', 'Resumed'), true)
+  const edit = button('Edit', () => editSchedule(item, api, account), { label: `Edit ${name}` })
   return is_built_in ? [run, pause] : [run, pause, edit, deleteButton(item, api)]
 }
 
 const deleteButton = (item, api) =>
-  actionButton('Delete', 'Deleting…', `Delete ${item.name}`, async () => {
-    if (!(await confirmAction(`Delete ${item.name}?`, 'It adds no more jobs. Its jobs and their results remain until they expire.', 'Delete schedule'))) return null
-    await call('DELETE', `${PATH}/${item.id}`)
-    api.remove(item)
-    return `Deleted ${item.name}`
-  }, true)
-
-const FIELDS = ['name', 'queue_type', 'task_name', 'args', 'cron', 'every_seconds', 'time_zone']
-const MORE = ['start_at', 'end_at', 'overlap', 'catch_up']
-
-const settings = {
-  cron: { label: 'Times (cron)', placeholder: '30 2 * * mon-fri', help: 'Minute, hour, day of month, month and day of week, or @daily. Leave it empty for an interval.' },
-  every_seconds: { label: 'Or an interval in seconds', help: 'At least 60.' },
-  time_zone: { help: 'Such as Europe/Berlin; for cron.', suggestions: typeof Intl.supportedValuesOf === 'function' ? ['UTC', ...Intl.supportedValuesOf('timeZone')] : undefined },
-  overlap: { label: 'If the last job has not ended', options: [['skip', 'skip this time'], ['queue', 'add a job anyway']] },
-  catch_up: { label: 'After an outage', options: [['none', 'skip missed times'], ['last', 'run the latest missed time']] },
-}
-
-async function add(api, account) {
-  const created = await openForm('New schedule', {
-    operation: 'POST /api/v1/schedules',
-    fields: FIELDS,
-    more: MORE,
-    set: { ...settings, ...(await taskFields(account)) },
-    submit: 'Create schedule',
-  })
-  if (created === null) return
-  api.insert(created)
-  announce(`${created.name} runs next ${formatDateTime(created.next_run_at)}`)
-}
-
-async function openEditor(item, api, account) {
-  const given = { queue: item.queue_type, task: item.task_name, args: item.args }
-  await openForm(`Edit ${item.name}`, {
-    operation: 'PATCH /api/v1/schedules/{schedule_id}',
-    params: { schedule_id: item.id },
-    fields: FIELDS,
-    more: MORE,
-    set: { ...settings, ...(await taskFields(account, given)) },
-    values: item,
-    // A value of one clears the other.
-    prepare: ({ cron, every_seconds, ...json }) => ({ ...json, ...(cron ? { cron } : {}), ...(every_seconds ? { every_seconds } : {}) }),
-    done: (changed) => {
-      api.replace(changed)
-      return `Saved ${changed.name}`
+  actionButton(
+    'Delete',
+    'Deleting…',
+    `Delete ${item.name}`,
+    async () => {
+      if (!(await confirmAction(`Delete ${item.name}?`, 'It adds no more jobs. Its jobs and their results remain until they expire.', 'Delete schedule')))
+        return null
+      await call('DELETE', `${PATH}/${item.id}`)
+      api.remove(item)
+      return `Deleted ${item.name}`
     },
-  })
-}
+    true,
+  )

@@ -84,7 +84,12 @@ const toneOf = (i) => `--tone${Math.min(i, MAX_COLOURS)}`
 // Further models are folded.
 const MAX_MODELS = 10
 
-const MODEL_COLUMNS = [['Model', 'wide'], ['Requests', 'number'], ['Tokens', 'number'], ['Cost', 'number']]
+const MODEL_COLUMNS = [
+  ['Model', 'wide'],
+  ['Requests', 'number'],
+  ['Tokens', 'number'],
+  ['Cost', 'number'],
+]
 
 /** Shows the costs of models, and returns their total. */
 function showModels(body, models, days, cut) {
@@ -94,7 +99,15 @@ function showModels(body, models, days, cut) {
     return cost
   }
   const tables = [modelTable('Model costs', models.slice(0, MAX_MODELS), 0)]
-  if (models.length > MAX_MODELS) tables.push(h('details', {}, h('summary', {}, `${formatCount(models.length - MAX_MODELS)} more models`), modelTable('More models', models.slice(MAX_MODELS), MAX_MODELS)))
+  if (models.length > MAX_MODELS)
+    tables.push(
+      h(
+        'details',
+        {},
+        h('summary', {}, `${formatCount(models.length - MAX_MODELS)} more models`),
+        modelTable('More models', models.slice(MAX_MODELS), MAX_MODELS),
+      ),
+    )
   const entries = models.flatMap(({ model_id, days: its }) => its.map((entry) => ({ ...entry, model_id }))).sort(latestFirst)
   const byDay = makeByDay(
     'Model costs by day',
@@ -122,10 +135,24 @@ const modelCells = ({ vendor, model_id, requests, tokens, cost, unpriced_request
   h('span', {}, swatch(tone), h('strong', {}, model_id), h('span', { class: 'soft' }, ` ${vendor}`)),
   formatCount(requests),
   formatCount(tokens),
-  h('span', {}, formatDollars(cost), cost !== null && unpriced_requests > 0 ? h('span', { class: 'soft' }, ` and ${formatCount(unpriced_requests)} without a price`) : ''),
+  h(
+    'span',
+    {},
+    formatDollars(cost),
+    cost !== null && unpriced_requests > 0 ? h('span', { class: 'soft' }, ` and ${formatCount(unpriced_requests)} without a price`) : '',
+  ),
 ]
 
-const TONES = { delivered: '--tone3', sent: '--tone0', failed: '--bad', bounced: '--tone1', complained: '--tone4', unknown: '--warn', cancelled: '--tone2', waiting: '--tone5' }
+const TONES = {
+  delivered: '--tone3',
+  sent: '--tone0',
+  failed: '--bad',
+  bounced: '--tone1',
+  complained: '--tone4',
+  unknown: '--warn',
+  cancelled: '--tone2',
+  waiting: '--tone5',
+}
 const OUTCOMES = Object.keys(TONES)
 // Outcomes that only messages accepted by the provider can have.
 const ACCEPTED = ['delivered', 'sent', 'bounced', 'complained']
@@ -144,8 +171,17 @@ function showSends(body, sends, days, cut) {
   const ofDay = Map.groupBy(sends, ({ day }) => day)
   const layers = used.map((outcome) => ({ name: outcome, tone: TONES[outcome], values: days.map((day) => sum(ofDay.get(day) ?? [], outcome)) }))
   const { node, body: rows, row } = table('Messages', [['Channel', 'name'], ...columns])
-  for (const [channel, its] of Map.groupBy(sends, (entry) => entry.channel)) rows.append(row(h('strong', {}, CHANNELS[channel]), ...used.map((outcome) => formatCount(sum(its, outcome)))))
-  const byDay = makeByDay('Messages by day', [['Day', 'name'], ['Channel', ''], ...columns], sends.toSorted(latestFirst).map((entry) => [entry.day, CHANNELS[entry.channel], ...used.map((outcome) => formatCount(entry[outcome]))]))
-  body.replaceChildren(makeChart(`Messages by day, ${formatCount(sent)} sent in total`, layers, days, formatCount, cut), h('div', { class: 'scroll' }, node), byDay)
+  for (const [channel, its] of Map.groupBy(sends, (entry) => entry.channel))
+    rows.append(row(h('strong', {}, CHANNELS[channel]), ...used.map((outcome) => formatCount(sum(its, outcome)))))
+  const byDay = makeByDay(
+    'Messages by day',
+    [['Day', 'name'], ['Channel', ''], ...columns],
+    sends.toSorted(latestFirst).map((entry) => [entry.day, CHANNELS[entry.channel], ...used.map((outcome) => formatCount(entry[outcome]))]),
+  )
+  body.replaceChildren(
+    makeChart(`Messages by day, ${formatCount(sent)} sent in total`, layers, days, formatCount, cut),
+    h('div', { class: 'scroll' }, node),
+    byDay,
+  )
   return sent
 }

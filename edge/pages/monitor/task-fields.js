@@ -36,7 +36,11 @@ export async function taskFields(account, { queue = 'system', task, args } = {})
   if (task !== undefined) taskInput.write(task)
   update()
   if (args !== undefined) argsInput.write(args)
-  const fixed = (input, node = input.node) => ({ ...input, node, write: (value) => (value === null || value === undefined ? undefined : [input.write(value), update()]) })
+  const fixed = (input, node = input.node) => ({
+    ...input,
+    node,
+    write: (value) => (value === null || value === undefined ? undefined : [input.write(value), update()]),
+  })
   return {
     queue_type: { label: 'Queue', isRequired: true, input: () => fixed(queueInput) },
     task_name: { label: 'Task', isRequired: true, input: () => fixed(taskInput, h('span', {}, taskInput.node, datalist)) },

@@ -63,7 +63,10 @@ function showGrowth({ at, bytes, tables }, figures) {
 
 /** Returns the marks of retentions that end within the chart. */
 function cutsOf(tables, today, from) {
-  const cuts = Map.groupBy(tables.filter(({ retention }) => retention?.days > 0), ({ retention }) => today - retention.days * DAY_MS)
+  const cuts = Map.groupBy(
+    tables.filter(({ retention }) => retention?.days > 0),
+    ({ retention }) => today - retention.days * DAY_MS,
+  )
   return [...cuts].filter(([at]) => at > from).map(([at, its]) => ({ at, text: its.map(({ name }) => name).join(', ') }))
 }
 
@@ -77,7 +80,11 @@ function showTables(tables) {
   return [
     tableOf('Tables', shown),
     small.length === 0 ? null : fold,
-    h('p', { class: 'soft' }, 'Sizes are measured hourly. Expired rows are pruned hourly. PostgreSQL reuses their space; only pruning a whole month returns space to the system.'),
+    h(
+      'p',
+      { class: 'soft' },
+      'Sizes are measured hourly. Expired rows are pruned hourly. PostgreSQL reuses their space; only pruning a whole month returns space to the system.',
+    ),
   ]
 }
 
@@ -128,5 +135,7 @@ function retentionText(retention) {
 
 function expiredText(retention) {
   if (retention === null || retention.rows === null) return '–'
-  return retention.rows === 0 ? '0' : h('span', { class: 'stack end' }, formatBytes(retention.bytes), h('span', { class: 'soft' }, `${formatCount(retention.rows)} rows`))
+  return retention.rows === 0
+    ? '0'
+    : h('span', { class: 'stack end' }, formatBytes(retention.bytes), h('span', { class: 'soft' }, `${formatCount(retention.rows)} rows`))
 }

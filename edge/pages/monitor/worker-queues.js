@@ -20,7 +20,12 @@ export function page({ account }) {
       title: 'Worker queues',
       path: PATH,
       key: ({ name }) => name,
-      note: h('span', {}, 'Jobs of these queues run on your own machines: workers claim them over HTTP, or the service sends them to an endpoint. ', h('a', { href: '/docs#tag/worker-queues' }, 'How to write a worker')),
+      note: h(
+        'span',
+        {},
+        'Jobs of these queues run on your own machines: workers claim them over HTTP, or the service sends them to an endpoint. ',
+        h('a', { href: '/docs#tag/worker-queues' }, 'How to write a worker'),
+      ),
       empty: 'You have no worker queues.',
       columns: [
         { name: 'Queue', kind: 'name', show: (queue) => nameCell(queue, account, isAdmin) },
@@ -28,7 +33,18 @@ export function page({ account }) {
         { name: 'Running', kind: 'number', isFixed: true, show: ({ name, running }) => countLink(name, 'running', running) },
         { name: 'Waiting', kind: 'number', isFixed: true, show: ({ name, waiting }) => countLink(name, 'waiting', waiting) },
         { name: 'Workers', show: workersCell },
-        { name: 'Tasks', kind: 'wide', show: ({ tasks, open }) => h('span', { class: 'chips tasks' }, ...tasks.slice(0, 4).map(({ name }) => chip(name)), tasks.length > 4 ? chip(`and ${formatCount(tasks.length - 4)} more`) : null, open ? chip('any task') : null) },
+        {
+          name: 'Tasks',
+          kind: 'wide',
+          show: ({ tasks, open }) =>
+            h(
+              'span',
+              { class: 'chips tasks' },
+              ...tasks.slice(0, 4).map(({ name }) => chip(name)),
+              tasks.length > 4 ? chip(`and ${formatCount(tasks.length - 4)} more`) : null,
+              open ? chip('any task') : null,
+            ),
+        },
         { name: 'Changed', kind: 'number', isHidden: true, show: ({ updated_at }) => formatDateTime(updated_at) },
         { name: 'Created', kind: 'number', isHidden: true, show: ({ created_at }) => formatDateTime(created_at) },
       ],
@@ -39,7 +55,12 @@ export function page({ account }) {
 }
 
 function nameCell({ name, description, account_id, organization_id, paused_at }, account, isAdmin) {
-  const owner = organization_id !== null ? h('a', { href: `/organizations/${organization_id}` }, 'of an organization') : isAdmin && account_id !== null && account_id !== account.id ? ownerName(account_id, account) : null
+  const owner =
+    organization_id !== null
+      ? h('a', { href: `/organizations/${organization_id}` }, 'of an organization')
+      : isAdmin && account_id !== null && account_id !== account.id
+        ? ownerName(account_id, account)
+        : null
   return h(
     'span',
     { class: 'stack' },
@@ -50,10 +71,13 @@ function nameCell({ name, description, account_id, organization_id, paused_at },
 }
 
 const countLink = (queue, state, n) =>
-  n === 0 ? h('span', { class: 'zero' }, '0') : h('a', { href: jobsPath({ queue, status: state }), 'aria-label': `${formatCount(n)} ${state} jobs of ${queue}` }, formatCount(n))
+  n === 0
+    ? h('span', { class: 'zero' }, '0')
+    : h('a', { href: jobsPath({ queue, status: state }), 'aria-label': `${formatCount(n)} ${state} jobs of ${queue}` }, formatCount(n))
 
 function workersCell({ endpoint, workers }) {
-  if (endpoint !== null) return h('span', {}, 'Endpoint ', h('code', {}, endpoint.url), h('span', { class: 'soft' }, `, ${formatCount(endpoint.concurrency)} at a time`))
+  if (endpoint !== null)
+    return h('span', {}, 'Endpoint ', h('code', {}, endpoint.url), h('span', { class: 'soft' }, `, ${formatCount(endpoint.concurrency)} at a time`))
   return workers === 0 ? h('span', { class: 'soft' }, 'none') : `${formatCount(workers)} connected`
 }
 
@@ -61,11 +85,17 @@ function actionsOf(queue, queues, isAdmin) {
   const { name, paused_at } = queue
   const refresh = async () => queues.replace(await call('GET', `${PATH}/${name}`))
   const control = (text, busy, action, done) =>
-    actionButton(text, busy, `${text} ${name}`, async () => {
-      await call('POST', `/api/v1/queues/${name}/${action}`)
-      await refresh()
-      return `${name} is ${done}`
-    }, true)
+    actionButton(
+      text,
+      busy,
+      `${text} ${name}`,
+      async () => {
+        await call('POST', `/api/v1/queues/${name}/${action}`)
+        await refresh()
+        return `${name} is ${done}`
+      },
+      true,
+    )
   return [
     button('Tasks', () => openTasks(queue, refresh), { label: `Tasks of ${name}` }),
     button('Edit', () => editQueue(queue, queues), { label: `Edit ${name}` }),
@@ -77,14 +107,20 @@ function actionsOf(queue, queues, isAdmin) {
 }
 
 const deleteButton = (queue, queues) =>
-  actionButton('Delete', 'Deleting…', `Delete ${queue.name}`, async () => {
-    const unfinished = queue.queued + queue.running + queue.waiting
-    const text = `Its ${formatCount(unfinished)} unfinished ${unfinished === 1 ? 'job is' : 'jobs are'} cancelled, and its workers stop. Results remain until they expire.`
-    if (!(await confirmAction(`Delete ${queue.name}?`, text, 'Delete queue'))) return null
-    await call('DELETE', `${PATH}/${queue.name}`)
-    queues.remove(queue)
-    return `Deleted ${queue.name}`
-  }, true)
+  actionButton(
+    'Delete',
+    'Deleting…',
+    `Delete ${queue.name}`,
+    async () => {
+      const unfinished = queue.queued + queue.running + queue.waiting
+      const text = `Its ${formatCount(unfinished)} unfinished ${unfinished === 1 ? 'job is' : 'jobs are'} cancelled, and its workers stop. Results remain until they expire.`
+      if (!(await confirmAction(`Delete ${queue.name}?`, text, 'Delete queue'))) return null
+      await call('DELETE', `${PATH}/${queue.name}`)
+      queues.remove(queue)
+      return `Deleted ${queue.name}`
+    },
+    true,
+  )
 
 const settings = {
   name: { help: 'Lower-case letters, digits, - and _. Unique in the whole service.', placeholder: 'images' },

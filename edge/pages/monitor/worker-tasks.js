@@ -34,7 +34,11 @@ export function openTasks(queue, changed) {
     empty: queue.open ? 'No task is declared. Jobs of any task are accepted.' : 'No task is declared, so no job can be added.',
     columns: [
       { name: 'Task', kind: 'name', show: ({ name }) => h('strong', {}, name) },
-      { name: 'Arguments', kind: 'wide', show: ({ args }) => (args === null ? 'anything' : h('code', {}, Object.keys(args.properties ?? {}).join(', ') || 'a schema')) },
+      {
+        name: 'Arguments',
+        kind: 'wide',
+        show: ({ args }) => (args === null ? 'anything' : h('code', {}, Object.keys(args.properties ?? {}).join(', ') || 'a schema')),
+      },
       { name: 'Tries', kind: 'number', show: ({ max_tries }) => max_tries },
       { name: 'Time limit', kind: 'number', show: ({ timeout_seconds }) => timeout_seconds && `${formatCount(timeout_seconds)} s` },
       { name: 'Limit', kind: 'number', show: ({ limit }) => limit },
