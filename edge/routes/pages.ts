@@ -62,7 +62,7 @@ const listRoute = route({
   method: 'get',
   path: '/pages/pages.json',
   summary: 'Get the list of pages',
-  produces: 'application/json',
+  response: z.array(z.looseObject({ path: z.string(), title: z.string(), module: z.string() })),
   alsoAnswers: NOT_MODIFIED,
   raw: (input) => sendFile(input, new URL('pages.json', PAGES_FOLDER), HEADERS),
 })

@@ -360,7 +360,7 @@ const documents: Record<string, MakeRequest> = {
   'GET /api/v1/documents/:id/pages': document,
   'GET /api/v1/documents/:id/pages/:number': page,
   'GET /api/v1/documents/:id/pages/:number/image': page,
-  'GET /api/v1/documents/:id/pages/:number/words': combine(page, { query: { search: 'text' } }),
+  'GET /api/v1/documents/:id/pages/:number/words': combine(page, { query: { search: '.' } }),
 }
 
 const schedule: MakeRequest = async (world) => ({
