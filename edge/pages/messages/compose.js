@@ -112,7 +112,7 @@ function templateInput(state) {
   return { node: control, control, read: () => control.value || undefined, write }
 }
 
-/** Makes the inputs of the chosen template's variables, beside a live preview. */
+/** Makes the inputs of the chosen template's variables, next to a live preview. */
 function variablesInput(state) {
   const fields = h('div', { class: 'fields' })
   const node = h('div', { class: 'filled' }, fields, state.preview.node)

@@ -40,7 +40,7 @@ const COLUMNS = [
 const newButton = () => button('New organization', createOrganization, { kind: '' })
 
 /** Returns a short name made from a name; empty if no letter or digit is left. */
-export const slugOf = (name) =>
+const slugOf = (name) =>
   name
     .normalize('NFKD')
     .toLowerCase()

@@ -3,7 +3,7 @@
 import { readList } from '../parts/api.js'
 
 const RANKS = { member: 0, admin: 1, owner: 2 }
-export const ROLES = ['member', 'admin', 'owner']
+const ROLES = ['member', 'admin', 'owner']
 export const ROLE_HELP = 'Members see the organization. Admins manage members, invites, keys and webhooks. Owners can also delete it.'
 
 /** Returns true if `role` ranks at least as high as `least`; null ranks below all. */
