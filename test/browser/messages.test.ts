@@ -82,7 +82,7 @@ describe('pages of messages', { skip: chromium === null && SKIP_REASON, concurre
     assert.deepEqual(await findViolations(page), [])
   })
 
-  test('an admin writes a template beside its preview, uses it and restores it', async (t) => {
+  test('an admin writes a template next to its preview, uses it and restores it', async (t) => {
     const page = await open(t, '/messages/templates')
     await signIn(page)
     const templates = findSection(page, 'Templates')

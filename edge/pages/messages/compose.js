@@ -67,9 +67,10 @@ export async function compose(kind, channel, template = null) {
   const templates = own.length === 0 ? [] : (await readList('/api/v1/comms/templates?limit=200').catch(() => ({ items: [] }))).items.filter((one) => one.channel === kind)
   const state = { templates, chosen: templates.find(({ name }) => name === template) ?? null, own, preview: makePreview() }
   const documents = kind === 'email' ? await readDocuments() : []
-  const inputs = { template: { isPlain: true, help: undefined, input: () => templateInput(state) }, variables: { input: () => variablesInput(state), isPlain: true, help: undefined }, attachments: { label: 'Attached documents', input: () => documentsInput(documents), help: documents.length === 0 ? 'You have no documents.' : 'Choose several with Ctrl or ⌘.' } }
+  const inputs = { template: { isPlain: true, help: undefined, input: () => templateInput(state) }, variables: { input: () => variablesInput(state), isPlain: true, help: undefined }, attachments: { label: 'Attached documents', input: () => documentsInput(documents), help: 'Choose several with Ctrl or ⌘.' } }
   return openForm(title, {
     ...rest,
+    more: rest.more.filter((name) => name !== 'attachments' || documents.length > 0),
     set: { ...set, ...inputs, send_at: SEND_AT },
     isWide: own.length > 0,
     values: { template: state.chosen?.name ?? null },
@@ -111,7 +112,7 @@ function templateInput(state) {
   return { node: control, control, read: () => control.value || undefined, write }
 }
 
-/** Makes the inputs of the chosen template's variables, beside a live preview. */
+/** Makes the inputs of the chosen template's variables, next to a live preview. */
 function variablesInput(state) {
   const fields = h('div', { class: 'fields' })
   const node = h('div', { class: 'filled' }, fields, state.preview.node)

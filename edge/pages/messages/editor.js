@@ -1,4 +1,4 @@
-// Editor of a template beside a live preview.
+// Editor of a template next to a live preview.
 
 import { openDialog } from '../parts/dialog.js'
 import { h } from '../parts/dom.js'

@@ -31,9 +31,9 @@ export const page = ({ account }) => [
 export const pathOf = ({ id }) => `/organizations/${id}`
 
 const COLUMNS = [
-  { name: 'Name', kind: 'name', show: (org) => h('a', { class: 'clamp', href: pathOf(org) }, org.name) },
+  { name: 'Name', kind: 'name address', isFixed: true, show: (org) => h('a', { class: 'clamp', href: pathOf(org) }, org.name) },
   { name: 'Short name', show: ({ slug }) => h('code', { class: 'bound' }, slug) },
-  { name: 'Description', kind: 'wide', show: ({ description }) => clamped(description) },
+  { name: 'Description', kind: 'text', show: ({ description }) => clamped(description) },
   { name: 'Created', kind: 'number', show: ({ created_at }) => formatDateTime(created_at) },
 ]
 

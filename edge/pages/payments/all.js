@@ -11,10 +11,8 @@ import { formatMoney } from './money.js'
 import { revenueChart } from './revenue.js'
 import { DISPUTE_COLUMNS, DISPUTE_FILTERS, refundButton, setupNotice, SUBSCRIPTION_COLUMNS, SUBSCRIPTION_FILTERS, TRANSACTION_COLUMNS, TRANSACTION_FILTERS } from './rows.js'
 
-const PATH = '/api/v1/payment/admin'
-
 export async function page({ account }) {
-  const status = await call('GET', `${PATH}/status`).catch(() => null)
+  const status = await call('GET', '/api/v1/payment/admin/status').catch(() => null)
   const hasProvider = status?.enabled !== false
   return [
     totals(account),
@@ -22,19 +20,19 @@ export async function page({ account }) {
     list({
       title: 'Transactions',
       name: 'paid',
-      path: `${PATH}/transactions`,
+      path: '/api/v1/payment/admin/transactions',
       sort: '-created_at',
       pageSize: 20,
       empty: 'Nobody has paid anything yet.',
       filters: [...TRANSACTION_FILTERS, accountFilter()],
       columns: withAccount(TRANSACTION_COLUMNS),
-      actions: hasProvider ? (payment, rows) => [refundButton(`${PATH}/refund`, payment, rows)] : undefined,
+      actions: hasProvider ? (payment, rows) => [refundButton(`/api/v1/payment/admin/refund/${payment.id}`, payment, rows)] : undefined,
     }),
     list({
       title: 'Subscriptions',
       name: 'plans',
       pageSize: 20,
-      path: `${PATH}/subscriptions`,
+      path: '/api/v1/payment/admin/subscriptions',
       empty: 'Nobody has subscribed yet.',
       filters: [...SUBSCRIPTION_FILTERS, accountFilter()],
       columns: withAccount(SUBSCRIPTION_COLUMNS),
@@ -43,7 +41,7 @@ export async function page({ account }) {
       title: 'Disputes',
       name: 'disputes',
       pageSize: 20,
-      path: `${PATH}/disputes`,
+      path: '/api/v1/payment/admin/disputes',
       note: 'Answer disputes on the page of the payment provider, before the time in “Answer by”.',
       empty: 'No payment is disputed.',
       filters: [...DISPUTE_FILTERS, accountFilter()],
@@ -58,7 +56,7 @@ const totals = (account) =>
   section({
     title: 'Totals',
     rows: 2,
-    read: () => call('GET', `${PATH}/status`),
+    read: () => call('GET', '/api/v1/payment/admin/status'),
     show: (status) => [
       setupNotice(status, account),
       ...warningsOf(status),

@@ -30,7 +30,7 @@ export async function page({ account }) {
       empty: 'You have paid nothing yet.',
       filters: TRANSACTION_FILTERS,
       columns: TRANSACTION_COLUMNS,
-      actions: hasProvider && status?.may_refund !== false ? (payment, rows) => [refundButton('/api/v1/payment/refund', payment, rows)] : undefined,
+      actions: hasProvider && status?.may_refund !== false ? (payment, rows) => [refundButton(`/api/v1/payment/refund/${payment.id}`, payment, rows)] : undefined,
     }),
     list({
       title: 'Disputes',

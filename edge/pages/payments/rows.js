@@ -16,7 +16,7 @@ const TONES = {
 const words = (status) => status.replaceAll('_', ' ')
 const optionsOf = (statuses) => statuses.map((status) => [status, words(status)])
 
-export const statusChip = (status) => chip(words(status), TONES[status] ?? '')
+const statusChip = (status) => chip(words(status), TONES[status] ?? '')
 
 const TYPE_NAMES = { charge: 'Payment', refund: 'Refund', subscription: 'Subscription' }
 
@@ -69,14 +69,14 @@ export const DISPUTE_COLUMNS = [
 const isRefundable = ({ type, status: state }) => type !== 'refund' && (state === 'succeeded' || state === 'partially_refunded')
 const REASONS = [['requested_by_customer', 'Requested by the customer'], ['duplicate', 'Duplicate'], ['fraudulent', 'Fraudulent']]
 
-/** Makes the button that refunds a payment by a route such as `/api/v1/payment/refund`; null if it cannot be refunded. */
-export function refundButton(route, payment, rows) {
+/** Makes the button that refunds a payment by the route `path`; null if it cannot be refunded. */
+export function refundButton(path, payment, rows) {
   if (!isRefundable(payment)) return null
   const name = `${payment.description || 'payment'} of ${formatMoney(payment.amount, payment.currency)}`
-  return button('Refund', () => refund(route, payment, rows), { label: `Refund ${name}` })
+  return button('Refund', () => refund(path, payment, rows), { label: `Refund ${name}` })
 }
 
-const refund = (route, { id, amount, currency, description }, rows) =>
+const refund = (path, { amount, currency, description }, rows) =>
   openForm(`Refund ${description || 'payment'}`, {
     operation: 'POST /api/v1/payment/refund/{id}',
     fields: ['amount', 'reason'],
@@ -91,7 +91,7 @@ const refund = (route, { id, amount, currency, description }, rows) =>
       reason: { type: 'enum', options: REASONS, none: 'No reason' },
     },
     prepare: (values) => (values.amount === undefined ? values : { ...values, amount: toSmallestUnit(values.amount, currency) }),
-    send: (json) => callAndWait('POST', `${route}/${id}`, { json }),
+    send: (json) => callAndWait('POST', path, { json }),
     submit: 'Refund',
     busy: 'Refunding…',
     done: async (made) => {

@@ -1,6 +1,6 @@
 import type { Fill } from './fill.ts'
 
-// A name without a break, as long as one may be.
+// A name of the maximum length, without a break.
 const LONG = `left(repeat('Papiermühlenbetriebsgesellschaft', 7), 200)`
 
 /** The organizations of the account, of which the last has 10,000 members, invites, keys and webhooks. */
