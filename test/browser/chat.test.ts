@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import type { Locator, Page } from 'playwright-core'
+import type { Locator, Page, Route } from 'playwright-core'
 import { startModelServer } from '../standins/models.ts'
 import { until } from '../until.ts'
 import { findViolations } from './axe.ts'
@@ -29,6 +29,24 @@ const head = 3.2
 \`\`\`
 
 <b>plain</b>`
+
+/** Answers the request of a stream with its first piece, as a connection does that breaks then. */
+async function cutStream(route: Route): Promise<void> {
+  const request = route.request()
+  const { cookie, origin, 'idempotency-key': key } = await request.allHeaders()
+  const headers = {
+    'content-type': 'application/json',
+    cookie: cookie!,
+    origin: origin!,
+    'idempotency-key': key!,
+  }
+  const response = await fetch(request.url(), { method: 'POST', headers, body: request.postData() })
+  const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let body = ''
+  while (!body.includes('event: chunk')) body += (await reader.read()).value ?? ''
+  await reader.cancel()
+  await route.fulfill({ headers: { 'content-type': 'text/event-stream' }, body })
+}
 
 const chromium = findChromium()
 if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
@@ -137,12 +155,11 @@ describe('chats in a browser', { skip: chromium === null && SKIP_REASON, concurr
     models.script = () => ({ pieces, betweenMs: 40 })
     const page = await open(t, '/chat/new')
     await signIn(page, READER_EMAIL)
+    await page.route('**/ai/chat/stream', cutStream, { times: 1 })
     await ask(page, 'Count')
     await page.getByText('word3 ').waitFor()
     await page.reload()
     await page.locator('.writing').getByText('word5 ').waitFor()
-    await page.context().setOffline(true)
-    await page.context().setOffline(false)
     await answers(page).getByText('word59').waitFor()
     assert.equal(models.asked.filter(({ body }) => body.messages.at(-1)!.content === 'Count').length, 1)
 
