@@ -145,7 +145,7 @@ function makePage(path, number) {
   const text = h('div', { class: 'text', tabindex: '0', role: 'region', 'aria-label': `Text of page ${number}` })
   const heading = h('h2', {}, `Page ${number}`)
   const copy = h('span', { class: 'copy' })
-  const node = h('li', { class: 'page panel waits', id: `page-${number}`, 'data-page': number }, heading)
+  const node = h('li', { class: 'page panel waits', id: `page-${number}`, 'data-page': number, 'aria-label': `Page ${number}` })
   let isBuilt = false
   let shown = null
   const drawText = (words) => {
@@ -174,7 +174,7 @@ function makePage(path, number) {
     near: false,
     ready: false,
     shown: false,
-    /** Adds image and text, which thousands of pages out of view need not have. */
+    /** Adds heading, image and text, which thousands of pages out of view need not have. */
     build: () => {
       if (isBuilt) return
       isBuilt = true
