@@ -110,7 +110,7 @@ describe('documents in a browser', {
     await page.getByRole('link', { name: 'Trash' }).click()
     await page.getByRole('button', { name: 'Restore Letter.txt' }).click()
     await page.getByText('Restored Letter.txt').waitFor()
-    await page.getByRole('button', { name: 'Delete Shopping forever' }).click()
+    await page.getByRole('button', { name: 'Delete forever: Shopping' }).click()
     await page.getByRole('dialog').getByRole('button', { name: 'Delete forever' }).click()
     await page.getByText('The trash is empty.').waitFor()
     assert.deepEqual(await findViolations(page), [])

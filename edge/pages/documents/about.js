@@ -50,7 +50,7 @@ export function makeAbout(record, { extract, setTitle, content }) {
       showRestored()
       return 'Restored'
     }, true)
-    const forever = actionButton('Delete forever', 'Deleting…', 'Delete the document forever', async () => {
+    const forever = actionButton('Delete forever', 'Deleting…', 'Delete forever', async () => {
       if (!(await confirmAction(`Delete ${state.record.title} forever?`, 'The file and its text are deleted immediately. Nothing can restore them.', 'Delete forever'))) return null
       await call('DELETE', `${pathOf(record.id)}?permanent=true`)
       location.assign('/documents')

@@ -31,6 +31,7 @@ export function makePages(path, { onCurrent }) {
       for (const { target, isIntersecting } of entries) {
         const page = pages[Number(target.dataset.page) - 1]
         page.near = isIntersecting
+        if (isIntersecting) page.build()
         load(page)
         page.markPicture(view.words)
       }
@@ -121,6 +122,7 @@ export function makePages(path, { onCurrent }) {
       const page = pages[Math.min(Math.max(1, number), pages.length) - 1]
       if (page === undefined) return
       jumpedAt = performance.now()
+      page.build()
       page.node.scrollIntoView({ block: 'start' })
       focusNode(page.heading, { preventScroll: true })
       setCurrent(page.number)
@@ -143,7 +145,8 @@ function makePage(path, number) {
   const text = h('div', { class: 'text', tabindex: '0', role: 'region', 'aria-label': `Text of page ${number}` })
   const heading = h('h2', {}, `Page ${number}`)
   const copy = h('span', { class: 'copy' })
-  const node = h('li', { class: 'page panel waits', id: `page-${number}`, 'data-page': number }, picture, h('div', { class: 'beside' }, h('div', { class: 'line' }, heading, chips, h('span', { class: 'gap' }), copy), text))
+  const node = h('li', { class: 'page panel waits', id: `page-${number}`, 'data-page': number, 'aria-label': `Page ${number}` })
+  let isBuilt = false
   let shown = null
   const drawText = (words) => {
     if (shown === null) return
@@ -171,6 +174,12 @@ function makePage(path, number) {
     near: false,
     ready: false,
     shown: false,
+    /** Adds heading, image and text, which thousands of pages out of view need not have. */
+    build: () => {
+      if (isBuilt) return
+      isBuilt = true
+      node.replaceChildren(picture, h('div', { class: 'beside' }, h('div', { class: 'line' }, heading, chips, h('span', { class: 'gap' }), copy), text))
+    },
     size: ({ has_image, width, height }) => {
       node.classList.toggle('bare', !has_image)
       if (width !== null) picture.style.aspectRatio = `${width} / ${height}`

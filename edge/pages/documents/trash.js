@@ -38,7 +38,7 @@ export const page = () => [
         trash.remove(item)
         return `Restored ${item.title}`
       }),
-      actionButton('Delete forever', 'Deleting…', `Delete ${item.title} forever`, async () => {
+      actionButton('Delete forever', 'Deleting…', `Delete forever: ${item.title}`, async () => {
         if (!(await confirmAction(`Delete ${item.title} forever?`, WARNING, 'Delete forever'))) return null
         await call('DELETE', `${pathOf(item.id)}?permanent=true`)
         trash.remove(item)
