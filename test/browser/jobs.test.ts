@@ -101,7 +101,7 @@ describe('jobs in a browser', { skip: chromium === null && SKIP_REASON, concurre
     await jobs.getByRole('combobox', { name: 'Task', exact: true }).fill('system.io_simulation_task')
     await until('the address has the filters', () => page.url().includes('task=system.io'))
     await jobs.locator('summary', { hasText: 'Columns' }).click()
-    await jobs.getByLabel('Attempts').check()
+    await jobs.getByRole('checkbox', { name: 'Attempts' }).check()
     await page.reload()
     await jobs.getByRole('columnheader', { name: 'Attempts' }).waitFor()
     assert.equal(await jobs.getByRole('row').count(), 3)

@@ -62,8 +62,8 @@ describe('the monitor in a browser', {
     // `/health` does not renew the session. Leaving a page during a renewal would lose the new refresh token.
     await page.goto(`http://127.0.0.1:${port}/health`)
     await page.context().clearCookies({ name: 'millrace_session' })
-    await page.goto(`http://127.0.0.1:${port}/documents`)
-    await page.getByRole('region', { name: 'Documents' }).getByRole('table').waitFor()
+    await page.goto(`http://127.0.0.1:${port}/monitor/jobs`)
+    await page.getByRole('region', { name: 'Jobs' }).getByRole('table').waitFor()
     await page.context().clearCookies()
     await page.reload()
     await page.getByRole('heading', { name: 'Sign in' }).waitFor()

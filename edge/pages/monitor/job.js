@@ -8,6 +8,7 @@ import { subscribe } from '../parts/streams.js'
 import { makeBatch } from './batch.js'
 import { makeAttempts } from './job-attempts.js'
 import { BATCH_TASK, makeCard } from './job-card.js'
+import { LIST_HASH } from './list-hash.js'
 import { makeContents, makeRelations, makeWaiting } from './job-details.js'
 import { makeEvents } from './job-events.js'
 import { makeLog } from './job-log.js'
@@ -99,14 +100,8 @@ const missingNotice = () =>
     h('a', { class: 'button', href: '/monitor/jobs' }, 'All jobs'),
   )
 
-/** Makes the link to the list of jobs, with the filters that it had before. */
+/** Makes the link to the list of jobs, with the filters that the list has put into the address. */
 function backLink() {
-  const { entries, currentEntry } = globalThis.navigation ?? {}
-  const before = entries === undefined ? null : navigation.entries()[currentEntry.index - 1]?.url
-  const isList = before && new URL(before).pathname === '/monitor/jobs'
-  return h(
-    'p',
-    { class: 'back' },
-    h('a', { href: isList ? before : '/monitor/jobs' }, isList && new URL(before).search !== '' ? '← Back to the filtered jobs' : '← Jobs'),
-  )
+  const query = location.hash.startsWith(LIST_HASH) ? location.hash.slice(LIST_HASH.length) : ''
+  return h('p', { class: 'back' }, h('a', { href: query === '' ? '/monitor/jobs' : `/monitor/jobs?${query}` }, query === '' ? '← Jobs' : '← Back to the filtered jobs'))
 }

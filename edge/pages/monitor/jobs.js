@@ -12,6 +12,7 @@ import { bulkButton, bulkOfSelected } from './bulk.js'
 import { openNewJob } from './enqueue.js'
 import { makeFailureGroups } from './failures.js'
 import { errorCodes, queueNames, taskNames } from './known.js'
+import { listHash } from './list-hash.js'
 
 const STATES = ['waiting', 'queued', 'running', 'done', 'failed', 'cancelled']
 const FLUSH_MS = 500
@@ -118,7 +119,7 @@ function filtersFor(account) {
 const readOwners = async () => (await call('GET', '/api/v1/auth/users?limit=100')).map(({ id, email }) => [id, email])
 
 const columnsFor = (isAdmin) => [
-  { name: 'Job', kind: 'name', show: ({ job_id, name }) => h('a', { class: 'job', href: jobPath(job_id) }, name, ' ', h('code', {}, shortId(job_id))) },
+  { name: 'Job', kind: 'name', show: ({ job_id, name }) => h('a', { class: 'job', href: jobPath(job_id) + listHash() }, name, ' ', h('code', {}, shortId(job_id))) },
   { name: 'State', show: ({ status }) => statusChip(status) },
   { name: 'Queue', show: ({ queue }) => h('span', { class: 'bound' }, queue) },
   {

@@ -84,13 +84,13 @@ function workersCell({ endpoint, workers }) {
 function actionsOf(queue, queues, isAdmin) {
   const { name, paused_at } = queue
   const refresh = async () => queues.replace(await call('GET', `${PATH}/${name}`))
-  const control = (text, busy, action, done) =>
+  const control = (text, busy, path, done) =>
     actionButton(
       text,
       busy,
       `${text} ${name}`,
       async () => {
-        await call('POST', `/api/v1/queues/${name}/${action}`)
+        await call('POST', path)
         await refresh()
         return `${name} is ${done}`
       },
@@ -100,7 +100,7 @@ function actionsOf(queue, queues, isAdmin) {
     button('Tasks', () => openTasks(queue, refresh), { label: `Tasks of ${name}` }),
     button('Edit', () => editQueue(queue, queues), { label: `Edit ${name}` }),
     // Only admins of the service may pause and limit queues.
-    isAdmin && (paused_at === null ? control('Pause', 'Pausing…', 'pause', 'paused') : control('Resume', 'Resuming…', 'resume', 'resumed')),
+    isAdmin && (paused_at === null ? control('Pause', 'Pausing…', `/api/v1/queues/${name}/pause`, 'paused') : control('Resume', 'Resuming…', `/api/v1/queues/${name}/resume`, 'resumed')),
     isAdmin && button('Limit', () => limitQueue(queue), { label: `Limit of ${name}` }),
     deleteButton(queue, queues),
   ]
