@@ -58,7 +58,7 @@ test('found jobs are sorted by the time of the database', async () => {
 test('a search of an owner, batch or key reads no jobs of others', async () => {
   const { query } = database
   await query(
-    `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 2) n`,
+    `insert into account (email, password_hash) select 'a' || n || '@example.com', 'x' from generate_series(1, 2000) n`,
   )
   await query(
     `insert into job (id, name, queue, owner_id, mailbox, payload, status, max_tries, finished_at, error_code, key)
