@@ -1,4 +1,4 @@
-// Page of conversations: their list beside the open one. Narrow screens show one at a time.
+// Page of conversations: their list next to the open one. Narrow screens show one at a time.
 
 import { button } from '../parts/actions.js'
 import { h } from '../parts/dom.js'

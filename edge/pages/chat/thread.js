@@ -35,7 +35,7 @@ export function makeThread() {
   }
 }
 
-/** Makes the text that screen readers read out, which is the whole answer at once. */
+/** Makes the text that screen readers read out, which is the whole answer. */
 export function makeSpoken() {
   const node = h('p', { class: 'hidden', role: 'status' })
   let timer = null

@@ -1,4 +1,4 @@
-// Follows the reading of several documents by one stream, because each stream of named jobs opens anew for each name.
+// Follows the reading of several documents by one stream, because each new name reopens a stream of named jobs.
 
 import { call } from '../parts/api.js'
 import { FINAL_STATUSES } from '../parts/jobs.js'

@@ -52,7 +52,7 @@ export async function readText(path) {
 
 export const restore = (id) => call('POST', `${pathOf(id)}/restore`)
 
-/** Runs an action for each item, a few at once. Returns the errors. */
+/** Runs an action for each item, a few concurrently. Returns the errors. */
 export async function forEach(items, run) {
   const waiting = [...items]
   const errors = []

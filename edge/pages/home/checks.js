@@ -1,7 +1,7 @@
 // Checks of the home page. Each reads what it needs, and returns the findings that a person should act on.
 //
 // A finding is `{ tone, text, detail, href, action, button }`: `tone` is `bad`, `warn` or `note` (something that is not set up), `action` is
-// the text of the link, and `button` acts at once.
+// the text of the link, and `button` acts immediately.
 
 import { actionButton } from '../parts/actions.js'
 import { call, send } from '../parts/api.js'

@@ -26,7 +26,7 @@ export function page({ account, setTitle }) {
   return [findings, { node: figures.node, load: () => figures.load().catch(() => {}) }]
 }
 
-/** Makes the text for visitors beside the form that signs them in. */
+/** Makes the text for visitors next to the form that signs them in. */
 function introduction() {
   const { node } = makeSignIn(() => location.reload())
   // The page has a heading of its own.

@@ -164,8 +164,8 @@ export function heatMap({ title, format }) {
 }
 
 /**
- * Makes a timeline. Each item is a row `{ label, href, spans, note, more }` with `spans` of `{ from, to, kind, text }` in ms
- * on a shared scale; `kind` is a CSS class, such as `waited` or `ran`. `more` are nodes below the row.
+ * Makes a timeline. Each item is a row `{ label, href, spans, note, more }`; `more` are nodes below the row. Its `spans` of
+ * `{ from, to, kind, text }` are in ms on a shared scale. Their `kind` is a CSS class, such as `waited` or `ran`.
  */
 export function timeline(title, items) {
   const [from, to] = [Math.min(...items.flatMap(({ spans }) => spans.map((span) => span.from))), Math.max(...items.flatMap(({ spans }) => spans.map((span) => span.to)))]

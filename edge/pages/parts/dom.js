@@ -109,7 +109,7 @@ function reconcileRows(parent, items, keyOf, make) {
 
 let panelCount = 0
 
-/** Makes a section with a heading, and with `tools`, which are buttons and menus, beside it. */
+/** Makes a section with a heading. `tools` are buttons and menus next to it. */
 export function panel(title, { tools = [], ...props }, ...children) {
   const id = `h${++panelCount}`
   const shown = [tools].flat().filter(Boolean)

@@ -13,8 +13,8 @@ const SHORT = 10
 /**
  * Makes a list section from a route. Options:
  * - `title`, `path`: the route, with parameters that are always sent; `items(data)`: its rows if the answer has several lists;
- * - `columns`: of `{ name, show(item, api), kind, sort, isHidden }`. `show` returns a text, a node or null; `kind` is a CSS class
- *   such as `name`, `number` or `wide`; `sort` is the value of the route's `sort` parameter; `isHidden` columns are hidden until chosen;
+ * - `columns`: of `{ name, show(item, api), kind, sort, isHidden }`. `show` returns a text, a node or null. `kind` is a CSS class
+ *   such as `name`, `number` or `wide`. `sort` is the value of the route's `sort` parameter. `isHidden` hides it until chosen;
  * - `filters`: see `filterBar`; they and the order are in the address of the page;
  * - `sort`: the initial order; `orders`: `[value, text]` pairs for a select;
  * - `actions(item, api)`: buttons of a row; `bulk`: `[text, run(items, api)]` pairs for selected rows;

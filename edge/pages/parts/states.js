@@ -35,7 +35,7 @@ export const emptyNotice = (text, ...more) => h('div', { class: 'empty' }, h('p'
 
 /**
  * Makes a section that reads data and shows it. `read` returns the data, and `show(data)` returns nodes or null to show
- * the text `empty`. `actions` are buttons beside the heading. The section loads again when the network is back.
+ * the text `empty`. `actions` are buttons next to the heading. The section loads again when the network is back.
  */
 export function section({ title, note, read, show, empty = 'Nothing here yet.', rows = 3, actions = [], className }) {
   const body = h('div', { class: 'body' }, skeleton(rows))

@@ -1,4 +1,4 @@
-// Live updates for all tabs over few connections, because HTTP/1.1 allows six for each host. Of the visible tabs, one
+// Live updates for all tabs over few connections, because HTTP/1.1 allows six for each host. One visible tab
 // holds the streams and shares their frames with the others. Hidden tabs receive nothing. If a proxy buffers streams,
 // that tab polls instead.
 //
