@@ -8,7 +8,7 @@ import { section } from '../parts/states.js'
 import { facts } from '../parts/table.js'
 import { age, dateTime, withoutAccounts } from './common.js'
 import { makeDeliveries } from './deliveries.js'
-import { deleteButton, editEndpoint, nameOf, showSecret, stateChip, toggleButton } from './webhooks.js'
+import { deleteButton, editEndpoint, nameOf, showEndpointSecret, stateChip, toggleButton } from './webhooks.js'
 
 export function page({ account, params, setTitle }) {
   const path = `/api/v1/webhooks/${params.endpoint_id}`
@@ -73,7 +73,7 @@ const rotateButton = (path, reload) =>
   actionButton('New secret', 'Creating…', 'Create a new secret', async () => {
     if (!(await confirmAction('Create a new secret?', 'For 24 hours the old and the new secret both sign. Then the old one ends.', 'Create secret'))) return null
     const { secret } = await call('POST', `${path}/secret`)
-    showSecret(secret, 'The previous secret also signs for 24 hours.')
+    showEndpointSecret(secret, 'The previous secret also signs for 24 hours.')
     await reload()
     return null
   }, true)

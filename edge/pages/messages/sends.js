@@ -2,7 +2,7 @@
 
 import { button } from '../parts/actions.js'
 import { call } from '../parts/api.js'
-import { announce, h } from '../parts/dom.js'
+import { h } from '../parts/dom.js'
 import { formatCount, formatDateTime } from '../parts/format.js'
 import { list } from '../parts/list.js'
 import { section } from '../parts/states.js'
@@ -25,7 +25,7 @@ export const page = () => {
       path: '/api/v1/comms/sends',
       sort: '-created_at',
       empty: 'No messages yet.',
-      buttons: (sends) => CHANNELS.map(([kind, name], i) => button(`New ${name.toLowerCase()}`, () => send(kind, sends).catch((error) => announce(error.message, { isBad: true })), { kind: i === 0 ? '' : 'plain' })),
+      buttons: (sends) => CHANNELS.map(([kind, name], i) => button(`New ${name.toLowerCase()}`, () => send(kind, sends), { kind: i === 0 ? '' : 'plain' })),
       filters: [
         { name: 'channel', label: 'Channel', options: CHANNELS },
         { name: 'status', label: 'State', options: STATES },
@@ -57,6 +57,9 @@ function noteOf({ status, send_at, next_attempt_at, detail }) {
   return detail
 }
 
+/** Says who sends. Without a mail server, emails become files. */
+const senderOf = (provider, from) => [provider === 'outbox' ? 'Kept as files in the folder “outbox”, not delivered' : provider && `by ${provider}`, from && `from ${from}`].filter(Boolean).join(', ')
+
 /** Shows each channel with its sender, or what it lacks. */
 function showChannels({ unknown_sends, ...channels }) {
   const rows = CHANNELS.map(([kind, name]) => [name, channels[kind]]).map(([name, { configured, provider, from, missing }]) =>
@@ -65,7 +68,7 @@ function showChannels({ unknown_sends, ...channels }) {
       {},
       h('strong', {}, name),
       chip(configured ? 'ready' : 'not set up', configured ? 'good' : 'warn'),
-      configured ? h('span', { class: 'soft' }, [provider && `by ${provider}`, from && `from ${from}`].filter(Boolean).join(', ')) : setupText(missing),
+      configured ? h('span', { class: 'soft' }, senderOf(provider, from)) : setupText(missing),
     ),
   )
   const unknown = unknown_sends > 0 && h('p', { class: 'outcome warn' }, `It is unknown whether ${unknown_sends === 1 ? 'one message was' : `${formatCount(unknown_sends)} messages were`} sent. `, h('a', { href: '/messages?status=unknown' }, 'Look at them'), ' and decide.')
