@@ -45,11 +45,13 @@ export const keyList = ({ fixed = {}, more = [], scopes, kind = '', ...options }
 const showName = (fixed) => ({ name, organization_id: id }) =>
   h('span', { class: 'named' }, h('strong', {}, name), id === null || fixed.organization_id === id ? null : h('small', { class: 'soft' }, 'of ', h('a', { href: `/organizations/${id}` }, 'an organization')))
 
+const BUDGET_FIELDS = [['day_tokens', 'Tokens a day', 'integer'], ['day_cost', 'US dollars a day', 'number'], ['month_tokens', 'Tokens a month', 'integer'], ['month_cost', 'US dollars a month', 'number']].map(([name, label, type]) => ({ name, label, type, min: 0 }))
+
 const KEY_FIELDS = {
   name: { help: 'Such as the program that uses the key', placeholder: 'Nightly import' },
   scopes: { label: 'What it may do', help: 'Write includes read.', isPlain: true, input: scopesInput },
   expires_at: { label: 'Valid until', help: 'A key without an end is valid until you delete it.' },
-  budget: { label: 'Budget for AI' },
+  budget: { label: 'Budget for AI', fields: BUDGET_FIELDS },
 }
 
 async function addKey(keys, { fixed, more, scopes }) {
@@ -73,7 +75,7 @@ const changeBudget = (key, keys) =>
     operation: `PATCH ${ROUTE}/{key_id}`,
     params: { key_id: key.id },
     values: key,
-    set: { budget: { label: 'Limits of AI usage', isPlain: true, help: 'Empty fields are without a limit. Days and months are those of UTC.' } },
+    set: { budget: { label: 'Limits of AI usage', fields: BUDGET_FIELDS, isPlain: true, help: 'Empty fields are without a limit. Days and months are those of UTC.' } },
     done: (changed) => {
       keys.replace(changed)
       return 'Budget saved'

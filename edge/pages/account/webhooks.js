@@ -53,7 +53,7 @@ export const endpointList = ({ fixed = {}, addLabel = 'Add endpoint', isOwn = ()
   })
 
 const showAddress = (endpoint) =>
-  h('span', { class: 'endpoint named' }, h('a', { href: `/account/webhooks/${endpoint.id}` }, nameOf(endpoint)), endpoint.description ? h('small', { class: 'soft' }, endpoint.description) : null)
+  h('span', { class: 'endpoint named' }, h('a', { class: 'clamp', href: `/account/webhooks/${endpoint.id}` }, nameOf(endpoint)), endpoint.description ? h('small', { class: 'soft clamp' }, endpoint.description) : null)
 
 /** Returns the name of an endpoint. The one of callbacks has no address of its own. */
 export const nameOf = ({ url }) => url ?? 'Callbacks of jobs'

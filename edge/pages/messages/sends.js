@@ -57,8 +57,12 @@ function noteOf({ status, send_at, next_attempt_at, detail }) {
   return detail
 }
 
-/** Says who sends. Without a mail server, emails become files. */
-const senderOf = (provider, from) => [provider === 'outbox' ? 'Kept as files in the folder “outbox”, not delivered' : provider && `by ${provider}`, from && `from ${from}`].filter(Boolean).join(', ')
+// Without a mail server, the service writes emails to files.
+const OUTBOX = 'outbox'
+
+const channelChip = (configured, provider) => (provider === OUTBOX ? chip('not delivered', 'warn') : chip(configured ? 'ready' : 'not set up', configured ? 'good' : 'warn'))
+
+const senderOf = (provider, from) => (provider === OUTBOX ? 'Emails become files in the folder “outbox”. Set EMAIL_SMTP_URL to deliver them.' : [provider && `by ${provider}`, from && `from ${from}`].filter(Boolean).join(', '))
 
 /** Shows each channel with its sender, or what it lacks. */
 function showChannels({ unknown_sends, ...channels }) {
@@ -67,7 +71,7 @@ function showChannels({ unknown_sends, ...channels }) {
       'li',
       {},
       h('strong', {}, name),
-      chip(configured ? 'ready' : 'not set up', configured ? 'good' : 'warn'),
+      channelChip(configured, provider),
       configured ? h('span', { class: 'soft' }, senderOf(provider, from)) : setupText(missing),
     ),
   )
