@@ -13,6 +13,7 @@ export const ROUTE = '/api/v1/webhooks'
 export const page = ({ account }) =>
   withoutAccounts(account) ?? [
     endpointList({
+      account,
       title: 'Webhooks',
       path: ROUTE,
       note: 'An endpoint receives your events as requests, such as the end of a job. The secret proves that they come from here.',
@@ -20,6 +21,7 @@ export const page = ({ account }) =>
     }),
     account.role === 'admin' &&
       endpointList({
+        account,
         title: 'Webhooks of the whole service',
         name: 'service',
         path: `${ROUTE}?scope=service`,
@@ -31,10 +33,10 @@ export const page = ({ account }) =>
   ]
 
 /**
- * Makes a list of endpoints. `fixed` are fields that each new endpoint has. `isOwn(endpoint)` is true if the account may
- * edit and enable it; all others it may only disable and delete. Further options are those of `list()`.
+ * Makes a list of endpoints for an account. `fixed` are fields that each new endpoint has. Further options are those of
+ * `list()`.
  */
-export const endpointList = ({ fixed = {}, addLabel = 'Add endpoint', isOwn = () => true, kind = '', ...options }) =>
+export const endpointList = ({ fixed = {}, account, addLabel = 'Add endpoint', kind = '', ...options }) =>
   list({
     columns: [
       { name: 'Address', kind: 'name', show: showAddress },
@@ -45,8 +47,8 @@ export const endpointList = ({ fixed = {}, addLabel = 'Add endpoint', isOwn = ()
     ],
     buttons: (endpoints) => [button('Add endpoint', () => addEndpoint(endpoints, addLabel, fixed), { kind, label: addLabel })],
     actions: (endpoint, endpoints) => [
-      endpoint.url !== null && isOwn(endpoint) && button('Edit', () => editEndpoint(endpoint, endpoints.replace), { label: `Edit ${nameOf(endpoint)}` }),
-      (endpoint.is_active || isOwn(endpoint)) && toggleButton(endpoint, endpoints.replace, isOwn(endpoint)),
+      endpoint.url !== null && isOwn(endpoint, account) && button('Edit', () => editEndpoint(endpoint, endpoints.replace), { label: `Edit ${nameOf(endpoint)}` }),
+      (endpoint.is_active || isOwn(endpoint, account)) && toggleButton(endpoint, endpoints.replace, isOwn(endpoint, account)),
       deleteButton(endpoint, () => endpoints.remove(endpoint)),
     ],
     ...options,
@@ -54,6 +56,9 @@ export const endpointList = ({ fixed = {}, addLabel = 'Add endpoint', isOwn = ()
 
 const showAddress = (endpoint) =>
   h('span', { class: 'endpoint named' }, h('a', { class: 'clamp', href: `/account/webhooks/${endpoint.id}` }, nameOf(endpoint)), endpoint.description ? h('small', { class: 'soft clamp' }, endpoint.description) : null)
+
+/** Returns true if the account may edit and enable an endpoint. Admins of an organization may only disable and delete it. */
+export const isOwn = ({ account_id }, account) => account_id === account.id || account.role === 'admin'
 
 /** Returns the name of an endpoint. The one of callbacks has no address of its own. */
 export const nameOf = ({ url }) => url ?? 'Callbacks of jobs'

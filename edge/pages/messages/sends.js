@@ -10,16 +10,17 @@ import { chip, clamped } from '../parts/table.js'
 import { compose, setupText } from './compose.js'
 import { CHANNEL_NAMES, CHANNELS, STATES, stateChip } from './states.js'
 
-export const page = () => {
+export const page = ({ account }) => {
+  const isAdmin = account.role === 'admin'
   let channels = null
   const readChannels = async () => (channels = await call('GET', '/api/v1/comms/status'))
   const send = async (kind, sends) => {
     // Without the states of the channels, the service itself refuses what is not set up.
     const known = channels ?? (await readChannels().catch(() => null))
-    if ((await compose(kind, known?.[kind])) !== null) await sends.reload()
+    if ((await compose(kind, known?.[kind], { isAdmin })) !== null) await sends.reload()
   }
   return [
-    section({ title: 'Channels', rows: 2, read: readChannels, show: showChannels }),
+    section({ title: 'Channels', rows: 2, read: readChannels, show: (status) => showChannels(status, isAdmin) }),
     list({
       title: 'Sent messages',
       path: '/api/v1/comms/sends',
@@ -62,19 +63,23 @@ const OUTBOX = 'outbox'
 
 const channelChip = (configured, provider) => (provider === OUTBOX ? chip('not delivered', 'warn') : chip(configured ? 'ready' : 'not set up', configured ? 'good' : 'warn'))
 
-const senderOf = (provider, from) => (provider === OUTBOX ? 'Emails become files in the folder “outbox”. Set EMAIL_SMTP_URL to deliver them.' : [provider && `by ${provider}`, from && `from ${from}`].filter(Boolean).join(', '))
+function senderOf(provider, from, isAdmin) {
+  if (provider === OUTBOX) return isAdmin ? 'Emails become files in the folder “outbox”. Set EMAIL_SMTP_URL to deliver them.' : 'Ask an admin of the service to set up a mail server.'
+  return [provider && `by ${provider}`, from && `from ${from}`].filter(Boolean).join(', ')
+}
 
 /** Shows each channel with its sender, or what it lacks. */
-function showChannels({ unknown_sends, ...channels }) {
+function showChannels({ unknown_sends, ...channels }, isAdmin) {
   const rows = CHANNELS.map(([kind, name]) => [name, channels[kind]]).map(([name, { configured, provider, from, missing }]) =>
     h(
       'li',
       {},
       h('strong', {}, name),
       channelChip(configured, provider),
-      configured ? h('span', { class: 'soft' }, senderOf(provider, from)) : setupText(missing),
+      configured ? h('span', { class: 'soft' }, senderOf(provider, from, isAdmin)) : setupText(missing, isAdmin),
     ),
   )
-  const unknown = unknown_sends > 0 && h('p', { class: 'outcome warn' }, `It is unknown whether ${unknown_sends === 1 ? 'one message was' : `${formatCount(unknown_sends)} messages were`} sent. `, h('a', { href: '/messages?status=unknown' }, 'Look at them'), ' and decide.')
+  // The number covers all accounts.
+  const unknown = isAdmin && unknown_sends > 0 && h('p', { class: 'outcome warn' }, `It is unknown whether ${unknown_sends === 1 ? 'one message was' : `${formatCount(unknown_sends)} messages were`} sent. `, h('a', { href: '/messages?status=unknown' }, 'Look at them'), ' and decide.')
   return [h('ul', { class: 'channels' }, ...rows), unknown]
 }

@@ -31,7 +31,7 @@ export const page = ({ account }) => {
       buttons: (templates) => [isAdmin && button('New template', () => editTemplate(null, templates), { kind: '' })].filter(Boolean),
       actions: (template, templates) => [
         openButton(isAdmin ? 'Edit' : 'View', template, (found) => (isAdmin ? editTemplate(found, templates) : showTemplate(found))),
-        openButton('Use', template, async ({ channel, name }) => compose(channel, (await call('GET', '/api/v1/comms/status'))[channel], name)),
+        openButton('Use', template, async ({ channel, name }) => compose(channel, (await call('GET', '/api/v1/comms/status'))[channel], { template: name, isAdmin })),
         isAdmin && deleteButton(template, templates),
       ],
     }),

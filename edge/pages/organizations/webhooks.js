@@ -10,6 +10,6 @@ export const organizationWebhooks = ({ account, org }) =>
     note: 'An endpoint receives the events of the member who adds it. Owners and admins can disable and delete it.',
     empty: 'The organization has no webhook endpoints.',
     fixed: { organization_id: org.id },
-    isOwn: (endpoint) => endpoint.account_id === account.id,
+    account,
     kind: 'plain',
   })
