@@ -72,7 +72,7 @@ export function stateChip({ is_active, disabled_at, failing_since, paused_until,
 }
 
 const FIELDS = {
-  url: { label: 'Address', inputType: 'url', help: 'Of your receiver. It begins with https.' },
+  url: { label: 'Address', inputType: 'url', help: 'Where your receiver listens. It begins with https.' },
   events: { label: 'Events' },
   description: { help: 'What it is for' },
 }

@@ -30,14 +30,22 @@ export function actionButton(text, busy, label, run, repeatable = false) {
   return button
 }
 
-/** Makes a button that runs a function of the page, such as one that opens a dialog. Announces a call that fails. */
+/**
+ * Makes a button that runs a function of the page, such as one that opens a dialog. It announces a call that fails, and
+ * ignores clicks until the function is done, because a second one would open a second dialog.
+ */
 export function button(text, run, { label, kind = 'plain' } = {}) {
+  let isRunning = false
   const onclick = async (event) => {
+    if (isRunning) return
+    isRunning = true
     try {
       await run(event)
     } catch (error) {
       if (!(error instanceof ApiError)) throw error
       announce(`${label ?? text}: ${error.message}`, { isBad: true })
+    } finally {
+      isRunning = false
     }
   }
   return h('button', { class: kind, type: 'button', 'aria-label': label, onclick }, text)
