@@ -314,7 +314,7 @@ describe('the account pages', { skip: chromium === null && SKIP_REASON, concurre
     t.after(() => receiver.stop())
     const page = await openAs(t, 'receiver@example.com', '/account/webhooks')
     await press(page, 'Add endpoint')
-    const form = findDialog(page, 'Add a webhook endpoint')
+    const form = findDialog(page, 'Add endpoint')
     await form.getByLabel('Address').fill(receiver.url)
     await form.getByLabel('job.done').check()
     await form.getByRole('button', { name: 'Add endpoint' }).click()

@@ -1,18 +1,28 @@
 // Things that several account pages show.
 
 import { call, factorOf } from '../parts/api.js'
-import { h } from '../parts/dom.js'
+import { openDialog } from '../parts/dialog.js'
+import { copyButton, h } from '../parts/dom.js'
 import { formatDateTime, showAge } from '../parts/format.js'
 import { emptyNotice } from '../parts/states.js'
 
 /** Makes a time as the age of an event. */
-export function age(iso) {
+export function age(iso, after = ' ago') {
   const node = h('time', { class: 'figure', datetime: iso })
-  showAge(node, iso, ' ago')
+  showAge(node, iso, after)
   return node
 }
 
 export const dateTime = (iso) => h('time', { class: 'figure', datetime: iso }, formatDateTime(iso))
+
+/** Shows a secret, which the service shows only once. `more` are nodes below it. */
+export const showSecret = (title, name, secret, ...more) =>
+  openDialog(title, [
+    h('p', {}, `Copy the ${name} now. It is shown only once.`),
+    h('code', { class: 'secret' }, secret),
+    ...more,
+    h('div', { class: 'actions' }, copyButton(secret, name)),
+  ])
 
 /** Fields of forms that need the password and a code, as `fields` and `set` of `form()`. */
 export const proofFields = {

@@ -27,7 +27,7 @@ export function makeDeliveries(path) {
     empty: 'Nothing was sent yet. Send a test event to try the endpoint.',
     filters: [{ name: 'status', label: 'State', options: [['pending', 'Waiting'], ['delivered', 'Delivered'], ['failed', 'Failed']] }],
     columns: [
-      { name: 'Event', kind: 'name', show: (delivery) => h('strong', {}, delivery.type) },
+      { name: 'Event', kind: 'name', show: ({ type }) => h('strong', { class: 'named' }, type) },
       { name: 'State', show: statusChip },
       { name: 'Answer', kind: 'wide', show: ({ last_answer }) => last_answer && answerText(last_answer) },
       { name: 'Attempts', kind: 'number', show: ({ attempts }) => String(attempts) },

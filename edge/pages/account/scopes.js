@@ -20,10 +20,11 @@ const nameOf = (area) => NAMES[area] ?? area.charAt(0).toUpperCase() + area.slic
 export function scopesInput(field) {
   const areas = [...new Set(field.options.filter((scope) => /:(?:read|write)$/.test(scope)).map((scope) => scope.split(':')[0]))]
   const others = field.options.filter((scope) => !/:(?:read|write)$/.test(scope)).map((scope) => [scope, h('input', { type: 'checkbox' })])
-  const rows = new Map(areas.map((area) => [area, makeRow(area)]))
+  const rows = new Map(areas.map((area) => [area, makeRow(area, field.options)]))
   const head = h('div', { class: 'scope soft', 'aria-hidden': 'true' }, h('span', {}, 'Area'), ...LEVELS.map((level) => h('span', {}, LEVEL_NAMES[level])))
   const all = rows.get('*')
   const showAll = () => {
+    if (all === undefined) return
     const covered = LEVELS.indexOf(levelOf(all))
     for (const [area, { radios }] of rows) if (area !== '*') radios.forEach((radio, i) => (radio.disabled = i > 0 && i <= covered))
   }
@@ -41,13 +42,14 @@ export function scopesInput(field) {
     for (const [scope, box] of others) box.checked = scopes?.includes(scope) === true
     showAll()
   }
-  return { node, control: all.radios[0], isGroup: true, read, write }
+  return { node, control: rows.get(areas[0]).radios[0], isGroup: true, read, write }
 }
 
 const levelOf = ({ radios }) => LEVELS[radios.findIndex((radio) => radio.checked)] ?? ''
 
-function makeRow(area) {
-  const radios = LEVELS.map((level) => h('input', { type: 'radio', name: `scope ${area}`, value: level, checked: level === '', 'aria-label': `${nameOf(area)}: ${LEVEL_NAMES[level].toLowerCase()}` }))
+function makeRow(area, scopes) {
+  const isOffered = (level) => level === '' || scopes.includes(`${area}:${level}`)
+  const radios = LEVELS.map((level) => h('input', { type: 'radio', name: `scope ${area}`, value: level, checked: level === '', disabled: !isOffered(level), 'aria-label': `${nameOf(area)}: ${LEVEL_NAMES[level].toLowerCase()}` }))
   const cells = radios.map((radio) => h('label', {}, radio))
   return { radios, node: h('div', { class: 'scope', role: 'radiogroup', 'aria-label': nameOf(area) }, h('span', {}, nameOf(area)), ...cells) }
 }

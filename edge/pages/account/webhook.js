@@ -8,7 +8,7 @@ import { section } from '../parts/states.js'
 import { facts } from '../parts/table.js'
 import { age, dateTime, withoutAccounts } from './common.js'
 import { makeDeliveries } from './deliveries.js'
-import { deleteButton, editEndpoint, nameOf, showSecret, stateChip, toggleButton } from './webhooks.js'
+import { deleteButton, editEndpoint, isOwn, nameOf, showEndpointSecret, stateChip, toggleButton } from './webhooks.js'
 
 export function page({ account, params, setTitle }) {
   const path = `/api/v1/webhooks/${params.endpoint_id}`
@@ -19,21 +19,24 @@ export function page({ account, params, setTitle }) {
     read: () => call('GET', path),
     show: (shown) => {
       setTitle(nameOf(shown))
-      return showEndpoint(shown, { path, reload: endpoint.load, deliveries })
+      return showEndpoint(shown, { path, account, reload: endpoint.load, deliveries })
     },
   })
   return withoutAccounts(account) ?? [endpoint, deliveries]
 }
 
-function showEndpoint(endpoint, { path, reload, deliveries }) {
+function showEndpoint(endpoint, { path, account, reload, deliveries }) {
   const isCallback = endpoint.url === null
-  const done = () => location.assign('/account/webhooks')
-  const own = isCallback ? [] : [button('Edit', () => editEndpoint(endpoint, reload)), testButton(path, deliveries), challengeButton(path, endpoint, deliveries), rotateButton(path, reload)]
+  const mayEdit = isOwn(endpoint, account)
+  const done = () => location.assign(mayEdit ? '/account/webhooks' : `/organizations/${endpoint.organization_id}`)
+  // Admins of an organization may not read the messages of other members.
+  deliveries.node.hidden = !mayEdit
+  const own = isCallback || !mayEdit ? [] : [button('Edit', () => editEndpoint(endpoint, reload)), testButton(path, deliveries), challengeButton(path, endpoint, deliveries), rotateButton(path, reload)]
   return [
     facts([
       ['State', stateChip(endpoint)],
       ['Events', isCallback ? null : endpoint.events.join(', ')],
-      ['Receives', endpoint.scope === 'service' ? 'events of all accounts' : 'your events'],
+      ['Receives', endpoint.scope === 'service' ? 'events of all accounts' : endpoint.account_id === account.id ? 'your events' : 'events of the member who added it'],
       ['Description', endpoint.description],
       ['Confirmed', isCallback ? null : endpoint.proved_at === null ? 'not yet; messages are sent slowly' : dateTime(endpoint.proved_at)],
       ['Failing since', endpoint.failing_since && h('span', {}, dateTime(endpoint.failing_since), ` (${endpoint.failures} attempts)`)],
@@ -42,7 +45,7 @@ function showEndpoint(endpoint, { path, reload, deliveries }) {
       ['Secret changed', endpoint.secret_rolled_at && age(endpoint.secret_rolled_at)],
       ['Added', dateTime(endpoint.created_at)],
     ]),
-    h('div', { class: 'actions below' }, ...own, toggleButton(endpoint, reload), deleteButton(endpoint, done)),
+    h('div', { class: 'actions below' }, ...own, (endpoint.is_active || mayEdit) && toggleButton(endpoint, reload, mayEdit), deleteButton(endpoint, done)),
   ]
 }
 
@@ -73,7 +76,7 @@ const rotateButton = (path, reload) =>
   actionButton('New secret', 'Creating…', 'Create a new secret', async () => {
     if (!(await confirmAction('Create a new secret?', 'For 24 hours the old and the new secret both sign. Then the old one ends.', 'Create secret'))) return null
     const { secret } = await call('POST', `${path}/secret`)
-    showSecret(secret, 'The previous secret also signs for 24 hours.')
+    showEndpointSecret(secret, 'The previous secret also signs for 24 hours.')
     await reload()
     return null
   }, true)

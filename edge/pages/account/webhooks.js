@@ -1,44 +1,64 @@
-// Page of the account's webhook endpoints, and for admins those of the whole service.
+// Page of the account's webhook endpoints, and the list of endpoints that the service and organizations have, too.
 
 import { actionButton, button, offerUndo } from '../parts/actions.js'
 import { call } from '../parts/api.js'
-import { confirmAction, openDialog, openForm } from '../parts/dialog.js'
-import { copyButton, h } from '../parts/dom.js'
+import { confirmAction, openForm } from '../parts/dialog.js'
+import { h } from '../parts/dom.js'
 import { list } from '../parts/list.js'
 import { chip } from '../parts/table.js'
-import { age, dateTime, withoutAccounts } from './common.js'
+import { age, dateTime, showSecret, withoutAccounts } from './common.js'
 
-const ROUTE = '/api/v1/webhooks'
+export const ROUTE = '/api/v1/webhooks'
 
-export const page = ({ account }) => withoutAccounts(account) ?? [makeEndpoints('account'), account.role === 'admin' ? makeEndpoints('service') : null]
+export const page = ({ account }) =>
+  withoutAccounts(account) ?? [
+    endpointList({
+      account,
+      title: 'Webhooks',
+      path: ROUTE,
+      note: 'An endpoint receives your events as requests, such as the end of a job. The secret proves that they come from here.',
+      empty: 'You have no webhook endpoints.',
+    }),
+    account.role === 'admin' &&
+      endpointList({
+        account,
+        title: 'Webhooks of the whole service',
+        name: 'service',
+        path: `${ROUTE}?scope=service`,
+        note: 'These endpoints receive the events of all accounts. They belong to all admins.',
+        empty: 'The service has no webhook endpoints.',
+        fixed: { scope: 'service' },
+        addLabel: 'Add endpoint of the service',
+      }),
+  ]
 
-const TEXTS = {
-  account: { title: 'Webhooks', note: 'An endpoint receives your events as requests, such as the end of a job. The secret proves that they come from here.', empty: 'You have no webhook endpoints.' },
-  service: { title: 'Webhooks of the whole service', note: 'These endpoints receive the events of all accounts. They belong to all admins.', empty: 'The service has no webhook endpoints.' },
-}
-
-const makeEndpoints = (scope) =>
+/**
+ * Makes a list of endpoints for an account. `fixed` are fields that each new endpoint has. Further options are those of
+ * `list()`.
+ */
+export const endpointList = ({ fixed = {}, account, addLabel = 'Add endpoint', kind = '', ...options }) =>
   list({
-    ...TEXTS[scope],
-    name: scope === 'account' ? undefined : scope,
-    path: scope === 'account' ? ROUTE : `${ROUTE}?scope=service`,
     columns: [
       { name: 'Address', kind: 'name', show: showAddress },
       { name: 'State', show: stateChip },
       { name: 'Events', kind: 'wide', show: ({ events }) => events.join(', ') },
       { name: 'Added', kind: 'number', isHidden: true, show: ({ created_at }) => dateTime(created_at) },
-      { name: 'Failing for', kind: 'number', isHidden: true, show: ({ failing_since }) => failing_since && age(failing_since) },
+      { name: 'Failing for', kind: 'number', isHidden: true, show: ({ failing_since }) => failing_since && age(failing_since, '') },
     ],
-    buttons: (endpoints) => [button('Add endpoint', () => addEndpoint(scope, endpoints), { kind: '', label: scope === 'account' ? 'Add endpoint' : 'Add endpoint of the service' })],
+    buttons: (endpoints) => [button('Add endpoint', () => addEndpoint(endpoints, addLabel, fixed), { kind, label: addLabel })],
     actions: (endpoint, endpoints) => [
-      endpoint.url === null ? null : button('Edit', () => editEndpoint(endpoint, endpoints.replace), { label: `Edit ${nameOf(endpoint)}` }),
-      toggleButton(endpoint, endpoints.replace),
+      endpoint.url !== null && isOwn(endpoint, account) && button('Edit', () => editEndpoint(endpoint, endpoints.replace), { label: `Edit ${nameOf(endpoint)}` }),
+      (endpoint.is_active || isOwn(endpoint, account)) && toggleButton(endpoint, endpoints.replace, isOwn(endpoint, account)),
       deleteButton(endpoint, () => endpoints.remove(endpoint)),
     ],
+    ...options,
   })
 
 const showAddress = (endpoint) =>
-  h('span', { class: 'endpoint named' }, h('a', { href: `/account/webhooks/${endpoint.id}` }, nameOf(endpoint)), endpoint.description ? h('small', { class: 'soft' }, endpoint.description) : null)
+  h('span', { class: 'endpoint named' }, h('a', { class: 'clamp', href: `/account/webhooks/${endpoint.id}` }, nameOf(endpoint)), endpoint.description ? h('small', { class: 'soft clamp' }, endpoint.description) : null)
+
+/** Returns true if the account may edit and enable an endpoint. Admins of an organization may only disable and delete it. */
+export const isOwn = ({ account_id }, account) => account_id === account.id || account.role === 'admin'
 
 /** Returns the name of an endpoint. The one of callbacks has no address of its own. */
 export const nameOf = ({ url }) => url ?? 'Callbacks of jobs'
@@ -52,33 +72,28 @@ export function stateChip({ is_active, disabled_at, failing_since, paused_until,
 }
 
 const FIELDS = {
-  url: { label: 'Address', inputType: 'url', help: 'Of your receiver. It begins with https.' },
+  url: { label: 'Address', inputType: 'url', help: 'Where your receiver listens. It begins with https.' },
   events: { label: 'Events' },
   description: { help: 'What it is for' },
 }
 
-async function addEndpoint(scope, endpoints) {
-  const created = await openForm(scope === 'account' ? 'Add a webhook endpoint' : 'Add an endpoint of the service', {
+async function addEndpoint(endpoints, title, fixed) {
+  const created = await openForm(title, {
     operation: `POST ${ROUTE}`,
     fields: ['url', 'events', 'description'],
     set: FIELDS,
     submit: 'Add endpoint',
-    prepare: (values) => ({ ...values, scope }),
+    busy: 'Adding…',
+    prepare: (values) => ({ ...values, ...fixed }),
   })
   if (created === null) return
   const { secret, ...endpoint } = created
   endpoints.insert(endpoint)
-  showSecret(secret, 'The first message is a challenge: echo its token, and messages are delivered at full rate.')
+  showEndpointSecret(secret, 'The first message is a challenge: echo its token, and messages are delivered at full rate.')
 }
 
-/** Shows a secret, which the service shows only once. */
-export const showSecret = (secret, note) =>
-  openDialog('Secret of the endpoint', [
-    h('p', {}, 'Your receiver checks signatures with this secret. Copy it now. It is shown only once.'),
-    h('code', { class: 'secret' }, secret),
-    h('p', { class: 'soft' }, note),
-    h('div', { class: 'actions' }, copyButton(secret, 'secret')),
-  ])
+/** Shows the secret with which a receiver checks signatures. */
+export const showEndpointSecret = (secret, note) => showSecret('Secret of the endpoint', 'secret', secret, h('p', { class: 'soft' }, 'Your receiver checks the signatures of messages with it. ', note))
 
 /** Opens the form of an endpoint. `replace` receives the changed endpoint. */
 export const editEndpoint = (endpoint, replace) =>
@@ -94,12 +109,13 @@ export const editEndpoint = (endpoint, replace) =>
     },
   })
 
-/** Makes the button that disables or enables an endpoint. */
-export function toggleButton(endpoint, replace) {
+/** Makes the button that disables or enables an endpoint. Without `mayEnable` it offers no undo. */
+export function toggleButton(endpoint, replace, mayEnable = true) {
   const set = async (is_active) => replace(await call('PATCH', `${ROUTE}/${endpoint.id}`, { json: { is_active } }))
   if (!endpoint.is_active) return actionButton('Enable', 'Enabling…', `Enable ${nameOf(endpoint)}`, () => set(true).then(() => 'Enabled. Waiting messages are sent.'))
   return actionButton('Disable', 'Disabling…', `Disable ${nameOf(endpoint)}`, async () => {
     await set(false)
+    if (!mayEnable) return 'Disabled. Messages wait.'
     offerUndo('Disabled. Messages wait.', () => set(true))
     return null
   })

@@ -59,10 +59,11 @@ const FORMS = {
 
 /**
  * Opens the form of a channel. `channel` is its configuration, and `template` the name of a template to begin with.
+ * Admins read how to set up a channel that is not configured.
  * Resolves to the answer, or null if nothing was sent.
  */
-export async function compose(kind, channel, template = null) {
-  if (channel?.configured === false) return explainSetup(kind, channel)
+export async function compose(kind, channel, { template = null, isAdmin }) {
+  if (channel?.configured === false) return explainSetup(kind, channel, isAdmin)
   const { title, own, set, ...rest } = FORMS[kind]
   const templates = own.length === 0 ? [] : (await readList('/api/v1/comms/templates?limit=200').catch(() => ({ items: [] }))).items.filter((one) => one.channel === kind)
   const state = { templates, chosen: templates.find(({ name }) => name === template) ?? null, own, preview: makePreview() }
@@ -145,10 +146,10 @@ function documentsInput(documents) {
 }
 
 /** Says how to set up a channel that is not configured. Resolves to null. */
-async function explainSetup(kind, { missing }) {
-  await openDialog(`${CHANNEL_NAMES[kind]}: not set up`, setupText(missing)).closed
+async function explainSetup(kind, { missing }, isAdmin) {
+  await openDialog(`${CHANNEL_NAMES[kind]}: not set up`, setupText(missing, isAdmin)).closed
   return null
 }
 
-/** Makes the text that says which settings a channel lacks. */
-export const setupText = (missing) => h('p', {}, 'Set ', ...missing.flatMap((name, i) => [i === 0 ? '' : i === missing.length - 1 ? ' and ' : ', ', h('code', {}, name)]), ' in the environment of the service, then restart it.')
+/** Makes the text that tells an admin which settings a channel lacks, and others whom to ask. */
+export const setupText = (missing, isAdmin) => (isAdmin ? h('p', {}, 'Set ', ...missing.flatMap((name, i) => [i === 0 ? '' : i === missing.length - 1 ? ' and ' : ', ', h('code', {}, name)]), ' in the environment of the service, then restart it.') : h('p', {}, 'Ask an admin of the service to set it up.'))

@@ -13,13 +13,17 @@ const TONES = { verified: 'good', pending: 'warn', not_started: 'warn', temporar
 const statusChip = (status) => chip(status.replaceAll('_', ' '), TONES[status] ?? '')
 
 export const page = () => {
+  const add = button('Add domain', () => addDomain(part), { kind: '' })
   const part = section({
     title: 'Sending domains',
     note: 'Mail servers accept emails from a domain whose DNS names the provider. Add the records of a domain at its DNS host, then check it.',
     empty: 'There are no sending domains yet.',
     read: readDomains,
-    show: (domains) => (domains === null ? setupNotice() : domains.length === 0 ? null : domainTable(domains, part)),
-    actions: [button('Add domain', () => addDomain(part), { kind: '' })],
+    show: (domains) => {
+      add.hidden = domains === null
+      return domains === null ? setupNotice() : domains.length === 0 ? null : domainTable(domains, part)
+    },
+    actions: [add],
   })
   return [part]
 }

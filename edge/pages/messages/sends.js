@@ -2,7 +2,7 @@
 
 import { button } from '../parts/actions.js'
 import { call } from '../parts/api.js'
-import { announce, h } from '../parts/dom.js'
+import { h } from '../parts/dom.js'
 import { formatCount, formatDateTime } from '../parts/format.js'
 import { list } from '../parts/list.js'
 import { section } from '../parts/states.js'
@@ -10,22 +10,23 @@ import { chip, clamped } from '../parts/table.js'
 import { compose, setupText } from './compose.js'
 import { CHANNEL_NAMES, CHANNELS, STATES, stateChip } from './states.js'
 
-export const page = () => {
+export const page = ({ account }) => {
+  const isAdmin = account.role === 'admin'
   let channels = null
   const readChannels = async () => (channels = await call('GET', '/api/v1/comms/status'))
   const send = async (kind, sends) => {
     // Without the states of the channels, the service itself refuses what is not set up.
     const known = channels ?? (await readChannels().catch(() => null))
-    if ((await compose(kind, known?.[kind])) !== null) await sends.reload()
+    if ((await compose(kind, known?.[kind], { isAdmin })) !== null) await sends.reload()
   }
   return [
-    section({ title: 'Channels', rows: 2, read: readChannels, show: showChannels }),
+    section({ title: 'Channels', rows: 2, read: readChannels, show: (status) => showChannels(status, isAdmin) }),
     list({
       title: 'Sent messages',
       path: '/api/v1/comms/sends',
       sort: '-created_at',
       empty: 'No messages yet.',
-      buttons: (sends) => CHANNELS.map(([kind, name], i) => button(`New ${name.toLowerCase()}`, () => send(kind, sends).catch((error) => announce(error.message, { isBad: true })), { kind: i === 0 ? '' : 'plain' })),
+      buttons: (sends) => CHANNELS.map(([kind, name], i) => button(`New ${name.toLowerCase()}`, () => send(kind, sends), { kind: i === 0 ? '' : 'plain' })),
       filters: [
         { name: 'channel', label: 'Channel', options: CHANNELS },
         { name: 'status', label: 'State', options: STATES },
@@ -57,17 +58,28 @@ function noteOf({ status, send_at, next_attempt_at, detail }) {
   return detail
 }
 
+// Without a mail server, the service writes emails to files.
+const OUTBOX = 'outbox'
+
+const channelChip = (configured, provider) => (provider === OUTBOX ? chip('not delivered', 'warn') : chip(configured ? 'ready' : 'not set up', configured ? 'good' : 'warn'))
+
+function senderOf(provider, from, isAdmin) {
+  if (provider === OUTBOX) return isAdmin ? 'Emails become files in the folder “outbox”. Set EMAIL_SMTP_URL to deliver them.' : 'Ask an admin of the service to set up a mail server.'
+  return [provider && `by ${provider}`, from && `from ${from}`].filter(Boolean).join(', ')
+}
+
 /** Shows each channel with its sender, or what it lacks. */
-function showChannels({ unknown_sends, ...channels }) {
+function showChannels({ unknown_sends, ...channels }, isAdmin) {
   const rows = CHANNELS.map(([kind, name]) => [name, channels[kind]]).map(([name, { configured, provider, from, missing }]) =>
     h(
       'li',
       {},
       h('strong', {}, name),
-      chip(configured ? 'ready' : 'not set up', configured ? 'good' : 'warn'),
-      configured ? h('span', { class: 'soft' }, [provider && `by ${provider}`, from && `from ${from}`].filter(Boolean).join(', ')) : setupText(missing),
+      channelChip(configured, provider),
+      configured ? h('span', { class: 'soft' }, senderOf(provider, from, isAdmin)) : setupText(missing, isAdmin),
     ),
   )
-  const unknown = unknown_sends > 0 && h('p', { class: 'outcome warn' }, `It is unknown whether ${unknown_sends === 1 ? 'one message was' : `${formatCount(unknown_sends)} messages were`} sent. `, h('a', { href: '/messages?status=unknown' }, 'Look at them'), ' and decide.')
+  // The number covers all accounts.
+  const unknown = isAdmin && unknown_sends > 0 && h('p', { class: 'outcome warn' }, `It is unknown whether ${unknown_sends === 1 ? 'one message was' : `${formatCount(unknown_sends)} messages were`} sent. `, h('a', { href: '/messages?status=unknown' }, 'Look at them'), ' and decide.')
   return [h('ul', { class: 'channels' }, ...rows), unknown]
 }

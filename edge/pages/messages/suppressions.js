@@ -28,7 +28,7 @@ export const page = () => [
       { name: 'Channel', kind: 'figure', show: ({ channel }) => CHANNEL_NAMES[channel] },
       { name: 'Stream', show: ({ channel, stream }) => (channel === 'email' ? stream : null) },
       { name: 'Reason', show: ({ reason }) => chip(...(REASONS[reason] ?? [reason])) },
-      { name: 'Message', show: ({ send_id }) => h('a', { href: `/messages/${send_id}` }, 'Message') },
+      { name: 'Message', show: ({ address, send_id }) => h('a', { href: `/messages/${send_id}`, 'aria-label': `Message to ${address}` }, 'Message') },
       { name: 'Since', kind: 'number', show: ({ created_at }) => formatDateTime(created_at) },
     ],
     actions: (row, rows) => [liftButton(row, rows)],

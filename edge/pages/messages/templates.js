@@ -2,7 +2,7 @@
 
 import { actionButton, button, offerUndo } from '../parts/actions.js'
 import { call } from '../parts/api.js'
-import { announce, h } from '../parts/dom.js'
+import { h } from '../parts/dom.js'
 import { formatDateTime } from '../parts/format.js'
 import { list } from '../parts/list.js'
 import { clamped } from '../parts/table.js'
@@ -30,8 +30,8 @@ export const page = ({ account }) => {
       ],
       buttons: (templates) => [isAdmin && button('New template', () => editTemplate(null, templates), { kind: '' })].filter(Boolean),
       actions: (template, templates) => [
-        openButton(isAdmin ? 'Edit' : 'View', template, async (found) => (isAdmin ? editTemplate(found, templates) : showTemplate(found))),
-        openButton('Use', template, async ({ channel, name }) => compose(channel, (await call('GET', '/api/v1/comms/status'))[channel], name)),
+        openButton(isAdmin ? 'Edit' : 'View', template, (found) => (isAdmin ? editTemplate(found, templates) : showTemplate(found))),
+        openButton('Use', template, async ({ channel, name }) => compose(channel, (await call('GET', '/api/v1/comms/status'))[channel], { template: name, isAdmin })),
         isAdmin && deleteButton(template, templates),
       ],
     }),
@@ -39,18 +39,7 @@ export const page = ({ account }) => {
 }
 
 /** Makes a button that reads the whole template and runs `open` with it. */
-const openButton = (text, { name }, open) =>
-  button(
-    text,
-    async () => {
-      try {
-        await open(await readTemplate(name))
-      } catch (error) {
-        announce(`${text} ${name}: ${error.message}`, { isBad: true })
-      }
-    },
-    { label: `${text} ${name}` },
-  )
+const openButton = (text, { name }, open) => button(text, async () => open(await readTemplate(name)), { label: `${text} ${name}` })
 
 const readTemplate = (name) => call('GET', `${PATH}/${encodeURIComponent(name)}`)
 

@@ -104,7 +104,7 @@ export function inviteList(context, members) {
       { name: 'Expires', kind: 'number', show: ({ expires_at }) => countdown(expires_at) },
     ],
     buttons: (invites) => [button('Invite', () => invite(context, invites, members), { kind: '' })],
-    actions: (one, invites) => [copyButton(`${location.origin}/accept-invite#token=${one.token}`, `link of the invite for ${one.email}`), resendButton(path, one, invites), revokeButton(path, one, invites)],
+    actions: (one, invites) => [copyButton(`${location.origin}/accept-invite#token=${one.token}`, `link of the invite for ${one.email}`, 'Copy link'), resendButton(path, one, invites), revokeButton(path, one, invites)],
   })
 }
 

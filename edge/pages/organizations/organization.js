@@ -3,15 +3,15 @@
 import { button } from '../parts/actions.js'
 import { ApiError, call, withQuery } from '../parts/api.js'
 import { confirmAction, openForm } from '../parts/dialog.js'
-import { announce, h } from '../parts/dom.js'
+import { h } from '../parts/dom.js'
 import { formatDateTime } from '../parts/format.js'
 import { notice, section } from '../parts/states.js'
 import { chip, facts } from '../parts/table.js'
-import { keyList } from './keys.js'
+import { organizationKeys } from './keys.js'
 import { inviteList, memberList } from './members.js'
 import { SLUG_FIELD } from './organizations.js'
 import { findMember, nameOf, ranksAs } from './roles.js'
-import { webhookList } from './webhooks.js'
+import { organizationWebhooks } from './webhooks.js'
 
 export async function page({ account, params, setTitle }) {
   const path = `/api/v1/orgs/${encodeURIComponent(params.org_id)}`
@@ -33,8 +33,8 @@ export async function page({ account, params, setTitle }) {
     details(context),
     members,
     manages && inviteList(context, members),
-    manages && account.id !== 0 && keyList(context),
-    manages && account.id !== 0 && webhookList(context),
+    manages && account.id !== 0 && organizationKeys(context),
+    manages && account.id !== 0 && organizationWebhooks(context),
   ]
 }
 
@@ -43,12 +43,8 @@ function joinNotice(account, path) {
   const back = h('a', { class: 'button', href: '/organizations' }, 'Your organizations')
   if (account.role !== 'admin') return notice('You are not a member', 'Ask an owner of this organization for an invite.', back)
   const join = async () => {
-    try {
-      await call('POST', withQuery(`${path}/members`, { user_id: account.id, role: 'owner' }))
-      location.reload()
-    } catch (error) {
-      announce(error.message, { isBad: true })
-    }
+    await call('POST', withQuery(`${path}/members`, { user_id: account.id, role: 'owner' }))
+    location.reload()
   }
   return notice('You are not a member', 'As an admin of the service, you can join as an owner and repair it. This is recorded in its audit trail.', h('div', { class: 'actions' }, button('Join as owner', join, { kind: '' })))
 }
@@ -117,20 +113,12 @@ const transfer = ({ org, path }) =>
 
 async function leave({ org, path }) {
   if (!(await confirmAction(`Leave ${org.name}?`, 'You lose access immediately. The keys and webhooks that you created for it end. You need an invite to come back.', 'Leave'))) return
-  await act(() => call('DELETE', `${path}/members/me`))
+  await call('DELETE', `${path}/members/me`)
+  location.assign('/organizations')
 }
 
 async function deleteOrganization({ org, path }) {
   if (!(await confirmAction(`Delete ${org.name}?`, 'All members lose it immediately, and its keys and webhooks end. A deleted organization cannot be restored.', 'Delete organization'))) return
-  await act(() => call('DELETE', path))
-}
-
-/** Ends the membership or the organization, then shows the list. */
-async function act(run) {
-  try {
-    await run()
-    location.assign('/organizations')
-  } catch (error) {
-    announce(error.message, { isBad: true })
-  }
+  await call('DELETE', path)
+  location.assign('/organizations')
 }

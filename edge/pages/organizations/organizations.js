@@ -13,9 +13,8 @@ export const page = ({ account }) => [
     path: '/api/v1/orgs',
     note: 'The members of an organization share API keys and webhooks.',
     empty: 'You belong to no organization. Create one, or ask for an invite to one.',
-    emptyMore: () => [newButton()],
     columns: COLUMNS,
-    buttons: () => [newButton()],
+    buttons: () => [button('New organization', createOrganization, { kind: '' })],
   }),
   account.role === 'admin' &&
     list({
@@ -36,8 +35,6 @@ const COLUMNS = [
   { name: 'Description', kind: 'text', show: ({ description }) => clamped(description) },
   { name: 'Created', kind: 'number', show: ({ created_at }) => formatDateTime(created_at) },
 ]
-
-const newButton = () => button('New organization', createOrganization, { kind: '' })
 
 /** Returns a short name made from a name; empty if no letter or digit is left. */
 const slugOf = (name) =>

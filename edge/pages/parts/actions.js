@@ -1,5 +1,6 @@
 // Buttons that act, and notices that can undo an action.
 
+import { ApiError } from './api.js'
 import { announce, h, isBusy, setBusy, setText } from './dom.js'
 
 /**
@@ -29,8 +30,26 @@ export function actionButton(text, busy, label, run, repeatable = false) {
   return button
 }
 
-/** Makes a button that runs a function of the page, such as one that opens a dialog. */
-export const button = (text, onclick, { label, kind = 'plain' } = {}) => h('button', { class: kind, type: 'button', 'aria-label': label, onclick }, text)
+/**
+ * Makes a button that runs a function of the page, such as one that opens a dialog. It announces a call that fails, and
+ * ignores clicks until the function is done, because a second one would open a second dialog.
+ */
+export function button(text, run, { label, kind = 'plain' } = {}) {
+  let isRunning = false
+  const onclick = async (event) => {
+    if (isRunning) return
+    isRunning = true
+    try {
+      await run(event)
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      announce(`${label ?? text}: ${error.message}`, { isBad: true })
+    } finally {
+      isRunning = false
+    }
+  }
+  return h('button', { class: kind, type: 'button', 'aria-label': label, onclick }, text)
+}
 
 /** Makes a wrapper for a button that depends on a state. A new state replaces the button with the result of `make`. */
 export function buttonByState(make) {

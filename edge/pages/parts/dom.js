@@ -139,4 +139,4 @@ export async function copyText(text, name) {
 }
 
 /** Makes a button that copies a text. `name` says which. */
-export const copyButton = (text, name) => h('button', { class: 'plain', type: 'button', 'aria-label': `Copy ${name}`, onclick: () => copyText(text, name) }, 'Copy')
+export const copyButton = (text, name, label = 'Copy') => h('button', { class: 'plain', type: 'button', 'aria-label': `Copy ${name}`, onclick: () => copyText(text, name) }, label)

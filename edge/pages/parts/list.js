@@ -96,6 +96,9 @@ export function list(options) {
     if (isEmpty) content.replaceChildren(emptyNotice(text, ...clear))
     else if (content.firstElementChild !== scroller) content.replaceChildren(scroller)
     makeScrollable(content.firstElementChild)
+    // Nothing can be filtered or shown in other columns.
+    const isUnused = isEmpty && !filters.isActive()
+    for (const tool of [filters.node, chooser.node]) if (tool !== null) tool.hidden = isUnused
     more.hidden = state.next === null
     const shown = formatCount(state.items.length)
     const isShort = state.next === null && state.items.length <= SHORT

@@ -7,9 +7,8 @@ import { list } from '../parts/list.js'
 import { section } from '../parts/states.js'
 import { chip, facts } from '../parts/table.js'
 import { accountFilter, accountColumn } from './accounts.js'
-import { formatMoney } from './money.js'
 import { revenueChart } from './revenue.js'
-import { DISPUTE_COLUMNS, DISPUTE_FILTERS, refundButton, setupNotice, SUBSCRIPTION_COLUMNS, SUBSCRIPTION_FILTERS, TRANSACTION_COLUMNS, TRANSACTION_FILTERS } from './rows.js'
+import { DISPUTE_COLUMNS, DISPUTE_FILTERS, refundButton, setupNotice, SUBSCRIPTION_COLUMNS, SUBSCRIPTION_FILTERS, sumsOf, TRANSACTION_COLUMNS, TRANSACTION_FILTERS } from './rows.js'
 
 export async function page({ account }) {
   const status = await call('GET', '/api/v1/payment/admin/status').catch(() => null)
@@ -25,7 +24,7 @@ export async function page({ account }) {
       pageSize: 20,
       empty: 'Nobody has paid anything yet.',
       filters: [...TRANSACTION_FILTERS, accountFilter()],
-      columns: withAccount(TRANSACTION_COLUMNS),
+      columns: withAccount(account, TRANSACTION_COLUMNS),
       actions: hasProvider ? (payment, rows) => [refundButton(`/api/v1/payment/admin/refund/${payment.id}`, payment, rows)] : undefined,
     }),
     list({
@@ -35,7 +34,7 @@ export async function page({ account }) {
       path: '/api/v1/payment/admin/subscriptions',
       empty: 'Nobody has subscribed yet.',
       filters: [...SUBSCRIPTION_FILTERS, accountFilter()],
-      columns: withAccount(SUBSCRIPTION_COLUMNS),
+      columns: withAccount(account, SUBSCRIPTION_COLUMNS),
     }),
     list({
       title: 'Disputes',
@@ -45,12 +44,12 @@ export async function page({ account }) {
       note: 'Answer disputes on the page of the payment provider, before the time in “Answer by”.',
       empty: 'No payment is disputed.',
       filters: [...DISPUTE_FILTERS, accountFilter()],
-      columns: withAccount(DISPUTE_COLUMNS),
+      columns: withAccount(account, DISPUTE_COLUMNS),
     }),
   ]
 }
 
-const withAccount = ([first, ...rest]) => [first, accountColumn(), ...rest]
+const withAccount = (account, [first, ...rest]) => [first, accountColumn(account), ...rest]
 
 const totals = (account) =>
   section({
@@ -61,20 +60,13 @@ const totals = (account) =>
       setupNotice(status, account),
       ...warningsOf(status),
       facts([
-        ['Revenue', revenueOf(status)],
+        ['Revenue', sumsOf(status)],
         ['Active subscriptions', formatCount(status.active_subscriptions)],
         ['Transactions', formatCount(status.total_transactions)],
         ['Provider', status.enabled ? h('span', {}, 'Stripe ', status.is_test_mode ? chip('test, no real money', 'warn') : '') : null],
       ]),
     ],
   })
-
-/** Shows the revenue of each currency with its number of payments. */
-function revenueOf({ per_currency }) {
-  if (per_currency.length === 0) return 'None yet'
-  const line = ({ currency, revenue_cents, payments }) => h('li', {}, h('strong', {}, formatMoney(revenue_cents, currency)), h('span', { class: 'soft' }, ` by ${formatCount(payments)} ${payments === 1 ? 'payment' : 'payments'}`))
-  return h('ul', { class: 'plain' }, ...per_currency.map(line))
-}
 
 const IGNORED = { connected_account: 'of connected accounts', other_mode: 'of the other mode (test or live)' }
 

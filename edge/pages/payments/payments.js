@@ -8,8 +8,7 @@ import { list } from '../parts/list.js'
 import { section } from '../parts/states.js'
 import { chip, facts } from '../parts/table.js'
 import { catalog } from './catalog.js'
-import { formatMoney } from './money.js'
-import { DISPUTE_COLUMNS, DISPUTE_FILTERS, refundButton, setupNotice, TRANSACTION_COLUMNS, TRANSACTION_FILTERS } from './rows.js'
+import { DISPUTE_COLUMNS, DISPUTE_FILTERS, refundButton, setupNotice, sumsOf, TRANSACTION_COLUMNS, TRANSACTION_FILTERS } from './rows.js'
 import { subscriptionList } from './subscriptions.js'
 
 export async function page({ account }) {
@@ -53,7 +52,7 @@ const overview = (account, hasProvider) =>
     show: (status) => [
       setupNotice(status, account),
       facts([
-        ['Paid', status.per_currency.map(({ currency, revenue_cents }) => formatMoney(revenue_cents, currency)).join(', ') || 'Nothing yet'],
+        ['Paid', sumsOf(status)],
         ['Active subscriptions', formatCount(status.active_subscriptions)],
         ['Transactions', formatCount(status.total_transactions)],
         ['Mode', status.enabled && status.is_test_mode ? chip('test, no real money', 'warn') : null],

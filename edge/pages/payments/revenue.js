@@ -29,11 +29,13 @@ export function revenueChart(currencies) {
     title: 'Revenue',
     note: 'Payments less refunds, by day in UTC. A refund counts on the day of its payment.',
     rows: 8,
+    empty: 'Nobody has paid in this currency and period.',
     read: () => call('GET', `/api/v1/payment/admin/revenue-timeseries?days=${days.control.value}&currency=${money.control.value}`),
     show: (series) => {
       currency = series.currency
       const revenue = series.points.reduce((sum, point) => sum + point.revenue_cents, 0)
       const payments = series.points.reduce((sum, point) => sum + point.payments, 0)
+      if (payments === 0) return null
       setText(total, `${formatMoney(revenue, currency)} by ${formatCount(payments)} ${payments === 1 ? 'payment' : 'payments'} in ${series.days} days`)
       // The chart needs its width, which it has once it is in the document.
       requestAnimationFrame(() => chart.draw({ times: series.points.map(({ date }) => Date.parse(date)), values: [series.points.map(({ revenue_cents }) => revenue_cents)] }))

@@ -3,7 +3,7 @@
 import { button } from '../parts/actions.js'
 import { openForm } from '../parts/dialog.js'
 import { h } from '../parts/dom.js'
-import { formatDateTime } from '../parts/format.js'
+import { formatCount, formatDateTime } from '../parts/format.js'
 import { callAndWait } from '../parts/jobs.js'
 import { chip, clamped } from '../parts/table.js'
 import { digitsOf, formatMoney, toSmallestUnit } from './money.js'
@@ -108,3 +108,9 @@ export function setupNotice({ enabled }, account) {
   return h('p', { class: 'outcome warn' }, h('strong', {}, 'No payment provider is set up. '), ...text)
 }
 
+/** Lists the sum of each currency with its number of payments. */
+export function sumsOf({ per_currency }) {
+  if (per_currency.length === 0) return 'Nothing yet'
+  const line = ({ currency, revenue_cents, payments }) => h('li', {}, h('strong', {}, formatMoney(revenue_cents, currency)), h('span', { class: 'soft' }, `by ${formatCount(payments)} ${payments === 1 ? 'payment' : 'payments'}`))
+  return h('ul', { class: 'plain' }, ...per_currency.map(line))
+}

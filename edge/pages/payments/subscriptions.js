@@ -2,7 +2,6 @@
 
 import { actionButton, button, offerUndo } from '../parts/actions.js'
 import { confirmAction, openForm } from '../parts/dialog.js'
-import { announce } from '../parts/dom.js'
 import { callAndWait } from '../parts/jobs.js'
 import { list } from '../parts/list.js'
 import { describePrice } from './catalog.js'
@@ -54,7 +53,7 @@ const resumeButton = (one, rows) =>
     return `${one.plan_name} renews again`
   })
 
-const planButton = (one, rows, prices) => button('Change plan', () => changePlan(one, rows, prices).catch((error) => announce(`Change plan: ${error.message}`, { isBad: true })), { label: `Change plan of ${one.plan_name}` })
+const planButton = (one, rows, prices) => button('Change plan', () => changePlan(one, rows, prices), { label: `Change plan of ${one.plan_name}` })
 
 const PRORATIONS = [
   ['create_prorations', 'With the next invoice'],
