@@ -13,7 +13,7 @@ export const page = () => [
     title: 'Posts',
     path: '/api/v1/blog/admin/posts',
     empty: 'No posts yet. Write the first one, or import those of another blog.',
-    emptyMore: () => [h('a', { class: 'button', href: '/write/new' }, 'New post'), h('a', { href: '/write/import' }, 'Import posts')],
+    emptyMore: () => [h('a', { href: '/write/import' }, 'Import posts')],
     filters: [
       { name: 'search', label: 'Search' },
       { name: 'status', label: 'State', options: ['draft', 'published', 'archived'] },
