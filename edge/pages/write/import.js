@@ -37,7 +37,7 @@ function importPanel() {
       setText(submit, 'Import')
     }
   }
-  const form = h('form', { class: 'form', onsubmit: send }, h('label', {}, 'File', file), h('label', {}, 'If a post with the same address exists', conflict), h('div', { class: 'actions' }, submit))
+  const form = h('form', { class: 'form', onsubmit: send }, h('label', {}, 'File', file), h('label', {}, 'If a post with the same slug exists', conflict), h('div', { class: 'actions' }, submit))
   const note = 'A Markdown file, a zip archive of such files, a JSON array, or an export of Ghost (JSON) or WordPress (XML). An import is stored completely or not at all.'
   return panel('Import', {}, h('p', { class: 'soft' }, note), form, outcome)
 }
