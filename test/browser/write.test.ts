@@ -174,7 +174,7 @@ describe('the blog in a browser', {
     await page.getByRole('heading', { name: '0 posts imported' }).waitFor()
     await page.getByRole('row').filter({ hasText: 'one' }).first().waitFor()
     assert.deepEqual(await findViolations(page), [])
-    await page.getByLabel('If a post with the same address exists').selectOption('fail')
+    await page.getByLabel('If a post with the same slug exists').selectOption('fail')
     await page.getByRole('button', { name: 'Import', exact: true }).click()
     await page.getByRole('alert').getByRole('button', { name: 'Try again' }).waitFor()
 
