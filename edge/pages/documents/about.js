@@ -98,7 +98,7 @@ const SOURCES = { upload: 'Upload', attachment: 'Attachment' }
 function factsOf({ kind, media_type, byte_size, document_date, channel, source, note, received_at, updated_at, attached_to_id, protected: isProtected }) {
   const main = facts([
     ['Type', `${nameType(media_type)}, ${formatBytes(byte_size)}`],
-    ['Kind', kind],
+    ['Kind', kind === 'other' ? null : kind],
     ['Date', document_date],
     ['Received', formatMinute(received_at)],
     ['Changed', updated_at === null ? null : formatMinute(updated_at)],

@@ -5,7 +5,8 @@ import { call } from '../parts/api.js'
 import { announce, h, isBusy, setBusy, setText } from '../parts/dom.js'
 import { callAndWait } from '../parts/jobs.js'
 import { collectionOf, deleteCollection, ensureCollection } from './collections.js'
-import { mark, readWords } from './marks.js'
+import { showMarkdown } from './markdown-view.js'
+import { readWords } from './marks.js'
 import { readDocument } from './readings.js'
 import { countOf } from './records.js'
 
@@ -98,15 +99,16 @@ async function findAnswer(documents, message, state) {
 }
 
 function answerNodes(documents, { text, note, passages, conversation }, question, onContinue) {
-  const words = readWords(question)
+  // Short words, such as articles, are everywhere.
+  const words = readWords(question).filter((word) => word.length > 3 || !/^[a-z]+$/.test(word))
   const isOne = documents.length === 1
   const items = passages.map(({ content, rank, metadata: { page, title, document_id } }) => {
     const shown = content.length > MAX_SHOWN ? `${content.slice(0, MAX_SHOWN)}…` : content
     const href = isOne ? `#page-${page}` : `/documents/${document_id}?search=${encodeURIComponent(question)}#page-${page}`
-    return h('li', { value: rank }, h('a', { href, target: isOne ? null : '_blank' }, isOne ? `Page ${page}` : `${title}, page ${page}`), h('p', { class: 'soft' }, ...mark(shown, words)))
+    return h('li', { value: rank }, h('a', { href, target: isOne ? null : '_blank' }, isOne ? `Page ${page}` : `${title}, page ${page}`), h('div', { class: 'soft passage' }, showMarkdown(shown, words)))
   })
   return [
-    note !== null && h('p', { class: 'soft' }, `No model answered (${note}). Matching passages:`),
+    note !== null && h('p', { class: 'soft' }, `No model answered: ${note.replace(/\.$/, '')}. These passages match the question:`),
     text !== null && h('p', { class: 'said' }, text),
     items.length === 0 ? h('p', { class: 'soft' }, isOne ? 'Nothing was found in this document.' : 'Nothing was found in these documents.') : h('ol', {}, ...items),
     conversation !== null && h('p', {}, h('a', { href: `/chat/${conversation}?collection=${collectionOf(documents)}`, onclick: onContinue }, 'Continue in the chat')),

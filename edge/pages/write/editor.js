@@ -2,21 +2,24 @@
 
 import { call } from '../parts/api.js'
 import { confirmAction } from '../parts/dialog.js'
-import { announce, h, panel, setText } from '../parts/dom.js'
+import { h, panel, setText } from '../parts/dom.js'
 import { form } from '../parts/form.js'
 import { formatCount, formatDateTime, formatTime } from '../parts/format.js'
 import { articleOf } from './article.js'
 import { publishingBar } from './publishing.js'
 import { revisionList } from './revisions.js'
-import { readTags, tagInput } from './tag-input.js'
+import { knownTags, readTags, tagInput } from './tag-input.js'
 
 const NEW = { id: null, title: '', slug: '', excerpt: null, content: '', status: 'draft', published_at: null, hero_image_url: null, seo_title: null, seo_description: null, tags: [] }
 const CLEARABLE = ['excerpt', 'seo_title', 'seo_description', 'hero_image_url']
 const PREVIEW_MS = 120
 
 export async function page({ params, setTitle }) {
-  const [post, tags] = await Promise.all([params.post === 'new' ? NEW : call('GET', `/api/v1/blog/admin/posts/${encodeURIComponent(params.post)}`), readTags()])
-  const editor = makeEditor(post, tags, setTitle)
+  // Thousands of tags take a while, so the editor does not wait for them.
+  const reading = readTags()
+  reading.catch(() => {})
+  const post = params.post === 'new' ? NEW : await call('GET', `/api/v1/blog/admin/posts/${encodeURIComponent(params.post)}`)
+  const editor = makeEditor(post, knownTags(post.tags, reading), setTitle)
   return [{ node: editor.node, load: editor.load }]
 }
 
@@ -37,7 +40,7 @@ function makeEditor(given, tags, setTitle) {
       slug: { help: 'Part of the address; made from the title if empty' },
       excerpt: { isLong: true, rows: 3 },
       tag_slugs: { label: 'Tags', input: tagInput(tags, () => changed()) },
-      hero_image_url: { label: 'Address of the picture' },
+      hero_image_url: { label: 'Address of the picture', help: 'A web address, or a path of this site that begins with a slash' },
       seo_title: { label: 'Title for search engines' },
       seo_description: { label: 'Description for search engines', isLong: true, rows: 2 },
     },
@@ -54,7 +57,9 @@ function makeEditor(given, tags, setTitle) {
   })
   const switcher = viewSwitch()
   const preview = panel('Preview', { class: 'panel preview' }, article.node)
-  const node = h('div', { class: 'editor' }, bar.node, switcher.node, h('div', { class: 'halves' }, panel('Post', { class: 'panel writing' }, fields.node), preview), below)
+  const writing = panel('Post', { class: 'panel writing' }, fields.node)
+  writing.querySelector('h2').classList.add('hidden')
+  const node = h('div', { class: 'editor' }, bar.node, switcher.node, h('div', { class: 'halves' }, writing, preview), below)
   switcher.attach(node)
 
   const isChanged = () => JSON.stringify(fields.read()) !== state.stored
@@ -66,7 +71,7 @@ function makeEditor(given, tags, setTitle) {
   }
   const drawPreview = () => {
     const { tag_slugs: slugs = [], ...values } = fields.read()
-    article.update({ ...values, tags: slugs.map((slug) => tags.find((tag) => tag.slug === slug) ?? { name: slug }) })
+    article.update({ ...values, tags: slugs.map((slug) => ({ name: tags.nameOf(slug) })) })
     const count = (values.content ?? '').split(/\s+/).filter(Boolean).length
     setText(words, `${formatCount(count)} word${count === 1 ? '' : 's'}`)
   }
@@ -124,7 +129,6 @@ function makeEditor(given, tags, setTitle) {
     await fields.load()
     fields.node.querySelector('details > summary')?.replaceChildren('Address, tags and picture')
     show(given)
-    if (given.id === null) announce('New post')
   }
   return { node, load }
 }

@@ -6,6 +6,7 @@ import { openDialog } from '../parts/dialog.js'
 import { h } from '../parts/dom.js'
 import { formatDateTime } from '../parts/format.js'
 import { list } from '../parts/list.js'
+import { shortTime } from '../parts/table.js'
 import { diffView } from './diff.js'
 
 const REASONS = { update: 'Edited', restore: 'Restored', import: 'Imported' }
@@ -27,8 +28,8 @@ export function revisionList(id, { current, restored }) {
     columns: [
       { name: 'Written', kind: 'name', show: ({ updated_at }) => h('span', { class: 'figure' }, formatDateTime(updated_at)) },
       { name: 'Title', kind: 'wide', show: ({ title }) => title },
-      { name: 'Replaced', kind: 'number', show: ({ replaced_at }) => formatDateTime(replaced_at) },
-      { name: 'By', show: ({ replaced_by, editor_name }) => [REASONS[replaced_by], editor_name].filter(Boolean).join(' by ') },
+      { name: 'Replaced', kind: 'number', show: ({ replaced_at }) => shortTime(replaced_at) },
+      { name: 'By', show: ({ replaced_by, editor_name }) => byOf([REASONS[replaced_by], editor_name].filter(Boolean).join(' by ')) },
     ],
     actions: (revision) => {
       const name = `the version of ${formatDateTime(revision.updated_at)}`
@@ -44,6 +45,8 @@ export function revisionList(id, { current, restored }) {
   })
   return made
 }
+
+const byOf = (text) => h('span', { class: 'author', title: text }, text)
 
 async function compare(path, name, post) {
   const revision = await call('GET', path)
