@@ -60,10 +60,6 @@ export function composer({ onSend, onStop }) {
     node,
     settings,
     focus: () => input.focus(),
-    /** Puts a question back that the service did not take. */
-    restore: (text) => {
-      if (input.value === '') input.value = text
-    },
     setWriting: (given) => {
       isWriting = given
       action.classList.toggle('plain', given)

@@ -26,7 +26,7 @@ export async function page({ params, setTitle }) {
 function makeEditor(given, tags, setTitle) {
   const state = { post: given, stored: '', isLeaving: false }
   const article = articleOf()
-  const bar = publishingBar({ saved: () => saved(), show: (post) => show(post), hide: (isHidden) => hide(isHidden) })
+  const bar = publishingBar({ saved: () => saved(), show: (post) => update(post), hide: (isHidden) => hide(isHidden) })
   const status = h('span', { class: 'soft', role: 'status' })
   const words = h('span', { class: 'soft words' })
   const below = h('div', {})
@@ -50,7 +50,7 @@ function makeEditor(given, tags, setTitle) {
     send: (json) => store(json),
     done: (post) => {
       const isNew = state.post.id === null
-      show(post)
+      update(post)
       return isNew ? 'Created the draft' : 'Saved'
     },
     buttons: [status, words],
@@ -75,8 +75,14 @@ function makeEditor(given, tags, setTitle) {
     const count = (values.content ?? '').split(/\s+/).filter(Boolean).length
     setText(words, `${formatCount(count)} word${count === 1 ? '' : 's'}`)
   }
-  /** Saves the post, unless someone else has changed it and the person keeps their version. @throws ApiError */
   const store = async (json) => {
+    const sent = JSON.stringify(fields.read())
+    const post = await send(json)
+    state.stored = sent
+    return post
+  }
+  /** Saves the post, unless someone else has changed it and the person keeps that version. @throws ApiError */
+  const send = async (json) => {
     const { id, updated_at } = state.post
     if (id === null) return call('POST', '/api/v1/blog/posts', { json })
     const current = await call('GET', `/api/v1/blog/admin/posts/${id}`)
@@ -88,29 +94,37 @@ function makeEditor(given, tags, setTitle) {
     if (!fields.node.reportValidity()) throw new Error('Complete the form first')
     try {
       const post = await store(toJson(fields.read()))
-      show(post)
+      update(post)
       return post
     } catch (error) {
       fields.showProblem(error)
       throw error
     }
   }
-  /** Shows a stored post: its fields, unless the person has typed meanwhile, its state and its revisions. */
+  /** Shows a stored post in the form. */
   const show = (post) => {
-    const isNew = state.post.id === null && post.id !== null
-    state.post = post
     fields.write(valuesOf(post))
     state.stored = JSON.stringify(fields.read())
+    update(post)
+  }
+  /** Shows the state of a stored post and its revisions, and its fields unless the person has typed meanwhile. */
+  const update = (post) => {
+    const isNew = state.post.id === null && post.id !== null
+    state.post = post
+    if (!isChanged()) {
+      fields.write(valuesOf(post))
+      state.stored = JSON.stringify(fields.read())
+    }
     setTitle(post.title === '' ? 'New post' : post.title)
     if (post.id === null) bar.node.replaceChildren(h('span', { class: 'soft' }, 'Save the draft to publish or share it.'))
     else bar.update(post)
-    setText(status, post.id === null ? '' : `Saved ${formatTime(post.updated_at)}`)
+    setText(status, isChanged() ? 'Unsaved changes' : post.id === null ? '' : `Saved ${formatTime(post.updated_at)}`)
     drawPreview()
     if (isNew) history.replaceState(null, '', `/write/${post.id}`)
     if (post.id !== null) showRevisions(post.id)
   }
   const showRevisions = (id) => {
-    const list = revisionList(id, { current: () => state.post, restored: show })
+    const list = revisionList(id, { current: () => state.post, isChanged, restored: show })
     list.load().then(() => below.replaceChildren(list.node))
   }
   const hide = (isHidden) => {

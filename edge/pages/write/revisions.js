@@ -11,10 +11,16 @@ import { diffView } from './diff.js'
 
 const REASONS = { update: 'Edited', restore: 'Restored', import: 'Imported' }
 
-/** Makes the list. `current()` returns the stored post, and `restored(post)` shows a version that was restored. */
-export function revisionList(id, { current, restored }) {
+/**
+ * Makes the list. `current()` returns the stored post, `isChanged()` returns true if the form has unsaved changes, and
+ * `restored(post)` shows a version that was restored.
+ */
+export function revisionList(id, { current, isChanged, restored }) {
   const path = `/api/v1/blog/posts/${id}/revisions`
-  const restore = async (revision) => restored(await call('POST', `${path}/${revision}/restore`))
+  const restore = async (revision) => {
+    if (isChanged()) throw new Error('Save your changes first, or reload the page to drop them')
+    restored(await call('POST', `${path}/${revision}/restore`))
+  }
   const undo = async () => {
     const { revisions } = await call('GET', `${path}?limit=1`)
     await restore(revisions[0].id)
