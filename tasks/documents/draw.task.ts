@@ -1,17 +1,6 @@
 import { z } from 'zod'
 import { defineTask, loadLazily } from '../task.ts'
-
-/** The place and size of a word, as shares of the width and height of its page, from its left and top. */
-export const PlacedWord = z.strictObject({
-  text: z.string(),
-  left: z.number(),
-  top: z.number(),
-  width: z.number(),
-  height: z.number(),
-})
-
-/** Returns a text without case and accents. */
-export const foldText = (text: string): string => text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase()
+import { PlacedWord } from './words.ts'
 
 /**
  * Renders a page with a text layer when a client requests its image, or finds its words. Uses a separate queue, so that

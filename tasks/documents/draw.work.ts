@@ -1,8 +1,8 @@
 import { findExtractionSource, findUnrenderedPage, storePageImage } from '../../sql/documents/pages.ts'
 import { fail } from '../../sql/errors.ts'
 import type { PlacedWord, TaskContext } from '../context.ts'
-import { foldText } from './draw.task.ts'
 import { unsealPassword } from './extraction.ts'
+import { foldText } from './words.ts'
 
 // A result stays in the ledger and in streams.
 const MAX_FOUND_WORDS = 300

@@ -286,5 +286,10 @@ describe('documents in a browser', {
     const source = dialog.getByRole('link', { name: 'unasked.pdf, page 1' })
     assert.match((await source.getAttribute('href'))!, /^\/documents\/\d+\?search=unasked#page-1$/)
     assert.deepEqual(await findViolations(page), [])
+    const countCollections = async (): Promise<unknown> =>
+      (await query('select count(*)::int as n from rag_collection where deleted_at is null'))[0]!.n
+    assert.equal(await countCollections(), 2)
+    await page.keyboard.press('Escape')
+    await until('the collection of the selection is deleted', async () => (await countCollections()) === 1)
   })
 })

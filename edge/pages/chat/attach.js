@@ -5,9 +5,11 @@ import { call, withQuery } from '../parts/api.js'
 import { openDialog } from '../parts/dialog.js'
 import { announce, h, setText } from '../parts/dom.js'
 import { replaceAddress } from '../parts/filters.js'
-import { formatCount, formatDateTime } from '../parts/format.js'
+import { formatCount } from '../parts/format.js'
 import { callAndWait } from '../parts/jobs.js'
 import { list } from '../parts/list.js'
+import { shortTime } from '../parts/table.js'
+import { isOfQuestion } from '../documents/collections.js'
 import { rememberTitle } from './sources.js'
 
 // Limit of the route.
@@ -102,7 +104,7 @@ async function chooseDocuments({ add, upload, has }) {
     columns: [
       { name: 'Title', kind: 'name', show: ({ title }) => title },
       { name: 'Pages', kind: 'number', show: ({ page_count }) => (page_count === null ? 'not read yet' : formatCount(page_count)) },
-      { name: 'Received', kind: 'number', show: ({ received_at }) => formatDateTime(received_at) },
+      { name: 'Received', kind: 'number', show: ({ received_at }) => shortTime(received_at) },
     ],
     actions: (document) => attachButton(document, add, has),
   })
@@ -122,8 +124,8 @@ function attachButton(document, add, has) {
   return made
 }
 
-/** Returns the collections that the account may search; none if it may not. */
-export const readCollections = async () => {
+/** Returns the collections that the account may search; none if it may not. Of those that questions made, only `given`. */
+export const readCollections = async (given) => {
   const names = await call('GET', withQuery('/rag/collections', { limit: 1000 })).catch(() => [])
-  return Array.isArray(names) ? names : (Object.values(names).find(Array.isArray) ?? [])
+  return names.filter((name) => name === given || !isOfQuestion(name))
 }

@@ -4,6 +4,7 @@ import { button } from '../parts/actions.js'
 import { call } from '../parts/api.js'
 import { announce, h, setText } from '../parts/dom.js'
 import { replaceAddress } from '../parts/filters.js'
+import { isOfQuestion } from '../documents/collections.js'
 import { attachments, readCollections } from './attach.js'
 
 const MAX_CHARACTERS = 100_000
@@ -16,7 +17,7 @@ export function composer({ onSend, onStop }) {
   const documents = attachments(() => update())
   const input = h('textarea', { name: 'message', rows: 2, 'aria-label': 'Question', placeholder: 'Ask a question', maxlength: MAX_CHARACTERS })
   const agent = choice('Agent', 'agent', readAgents)
-  const collection = choice('Search in', 'collection', async () => [['', 'No collection'], ...(await readCollections()).map((name) => [name, name])])
+  const collection = choice('Search in', 'collection', async (given) => [['', 'No collection'], ...(await readCollections(given)).map((name) => [name, isOfQuestion(name) ? 'The documents asked about' : name])])
   const action = h('button', { type: 'submit' }, 'Send')
   const hint = h('span', { class: 'soft hint' }, 'Enter sends, Shift+Enter begins a line')
   const attach = button('Attach', documents.choose, { label: 'Attach documents' })
@@ -59,10 +60,6 @@ export function composer({ onSend, onStop }) {
     node,
     settings,
     focus: () => input.focus(),
-    /** Puts a question back that the service did not take. */
-    restore: (text) => {
-      if (input.value === '') input.value = text
-    },
     setWriting: (given) => {
       isWriting = given
       action.classList.toggle('plain', given)
@@ -92,7 +89,7 @@ function choice(label, name, read) {
   const given = new URLSearchParams(location.search).get(name) ?? ''
   const select = h('select', { onchange: () => replaceAddress({ [name]: select.value }) })
   const node = h('label', { class: 'inline', hidden: true }, label, select)
-  read().then((pairs) => {
+  read(given).then((pairs) => {
     select.replaceChildren(...pairs.map(([value, text]) => h('option', { value }, text)))
     if (pairs.some(([value]) => value === given)) select.value = given
     node.hidden = pairs.length < 2

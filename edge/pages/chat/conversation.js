@@ -46,6 +46,7 @@ export function conversationPane(pane) {
       if (conversation.pending_message_id !== null) follow({ messageId: conversation.pending_message_id })
       else offerAnswer()
     } catch (error) {
+      if (state.id !== id) return
       body.replaceChildren(failure(error, () => show(id)))
       if (error.status === 0) addEventListener('online', () => state.id === id && show(id), { once: true })
     }
@@ -120,8 +121,11 @@ export function conversationPane(pane) {
   }
   const finish = async (turn, row, problem, question) => {
     const isStored = turn.jobId !== null
+    const { id } = state
     state.turn = null
-    const conversation = state.id === null ? null : await reload().catch(() => null)
+    const conversation = id === null ? null : await reload().catch(() => null)
+    // The person may have opened another conversation meanwhile.
+    if (state.id !== id) return row.end()
     keepEnd(() => row.end())
     form.setWriting(false)
     if (!isStored && state.id !== null && question?.message !== undefined && question.edit_id === undefined) showDraft(question)
@@ -186,7 +190,7 @@ export function conversationPane(pane) {
       return null
     },
   }
-  return { node, show, focus: form.focus, isEmpty: () => state.id === null }
+  return { node, show, focus: form.focus }
 }
 
 const welcome = () => h('div', { class: 'welcome' }, h('p', { class: 'lead' }, 'Ask anything.'), h('p', { class: 'soft' }, 'Attach documents, or search a collection to get answers with their sources.'))

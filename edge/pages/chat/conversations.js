@@ -4,8 +4,9 @@ import { actWithUndo, button } from '../parts/actions.js'
 import { call } from '../parts/api.js'
 import { openForm } from '../parts/dialog.js'
 import { h } from '../parts/dom.js'
-import { formatCount, showAge } from '../parts/format.js'
+import { formatCount } from '../parts/format.js'
 import { list } from '../parts/list.js'
+import { shortTime } from '../parts/table.js'
 
 /**
  * Makes the list. `pane` opens conversations: `pane.select(id)`, `pane.current()`, and `pane.renamed(id, title)`.
@@ -45,13 +46,11 @@ function follow(event, open) {
 }
 
 function entry({ id, title, message_count, last_activity, match }, pane) {
-  const age = h('span', {})
-  showAge(age, last_activity, ' ago')
   const count = `${formatCount(message_count)} message${message_count === 1 ? '' : 's'}`
   const found = match?.message_id ? h('span', { class: 'snippet' }, match.snippet) : null
   const link = h('a', { href: `/chat/${id}`, 'data-id': id, 'aria-current': id === pane.current() ? 'page' : null }, h('span', { class: 'title' }, title))
   link.addEventListener('click', (event) => follow(event, () => pane.select(id)))
-  return h('span', { class: 'entry' }, link, found, h('span', { class: 'soft meta' }, count, ' · ', age))
+  return h('span', { class: 'entry' }, link, found, h('span', { class: 'soft meta' }, count, ' · ', shortTime(last_activity)))
 }
 
 export const rename = ({ id, title }, pane, done) =>

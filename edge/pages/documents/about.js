@@ -4,7 +4,7 @@ import { actionButton, button } from '../parts/actions.js'
 import { call } from '../parts/api.js'
 import { confirmAction } from '../parts/dialog.js'
 import { announce, copyButton, h, keepFocus, panel, setText } from '../parts/dom.js'
-import { formatBytes, formatCount, formatDateTime } from '../parts/format.js'
+import { formatBytes, formatCount, formatMinute } from '../parts/format.js'
 import { cancelButton, jobPath, progressBar } from '../parts/jobs.js'
 import { chip, facts } from '../parts/table.js'
 import { fileChooser } from './drop.js'
@@ -98,10 +98,10 @@ const SOURCES = { upload: 'Upload', attachment: 'Attachment' }
 function factsOf({ kind, media_type, byte_size, document_date, channel, source, note, received_at, updated_at, attached_to_id, protected: isProtected }) {
   const main = facts([
     ['Type', `${nameType(media_type)}, ${formatBytes(byte_size)}`],
-    ['Kind', kind],
+    ['Kind', kind === 'other' ? null : kind],
     ['Date', document_date],
-    ['Received', formatDateTime(received_at)],
-    ['Changed', updated_at === null ? null : formatDateTime(updated_at)],
+    ['Received', formatMinute(received_at)],
+    ['Changed', updated_at === null ? null : formatMinute(updated_at)],
     ['Source', SOURCES[source] ?? source],
     ['Channel', channel],
     ['Attached to', attached_to_id === null ? null : h('a', { href: `/documents/${attached_to_id}` }, 'the message or file it came with')],

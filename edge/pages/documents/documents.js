@@ -4,10 +4,10 @@ import { actionButton, button } from '../parts/actions.js'
 import { call } from '../parts/api.js'
 import { openDialog } from '../parts/dialog.js'
 import { announce, h, setText } from '../parts/dom.js'
-import { formatBytes, formatCount, formatDateTime } from '../parts/format.js'
+import { formatBytes, formatCount } from '../parts/format.js'
 import { list } from '../parts/list.js'
 import { shortcut } from '../parts/shortcuts.js'
-import { chip } from '../parts/table.js'
+import { chip, shortTime } from '../parts/table.js'
 import { fileChooser, takeDrops } from './drop.js'
 import { ACCEPTED, nameType } from './kinds.js'
 import { mark, readWords } from './marks.js'
@@ -67,8 +67,8 @@ function makeList({ readings, uploads }) {
       { name: 'search', label: 'Search titles and text' },
       { name: 'tag', label: 'Tag', isMany: true, options: readTags },
       { name: 'kind', label: 'Kind', suggestions: () => kinds },
-      { name: 'from', label: 'From', type: 'date' },
-      { name: 'to', label: 'To', type: 'date' },
+      { name: 'from', label: 'From', type: 'date', isMore: true },
+      { name: 'to', label: 'To', type: 'date', isMore: true },
       { name: 'include_superseded', label: 'Older versions', isMore: true, options: [['true', 'Shown']] },
     ],
     columns: [
@@ -87,7 +87,7 @@ function makeList({ readings, uploads }) {
       actionButton('Delete', 'Deleting…', `Delete ${item.title}`, () => remove([item], api)),
     ],
     bulk: [
-      ['Ask', (items) => openDialog(`Ask ${countOf(items.length)}`, makeQuestions(items).node, { isWide: true })],
+      ['Ask', ask],
       ['Read', (items) => readings.start(items)],
       ['Add tag', (items, api) => tagDocuments('tag', items, () => api.reload())],
       ['Remove tag', (items, api) => tagDocuments('untag', items, () => api.reload())],
@@ -97,8 +97,15 @@ function makeList({ readings, uploads }) {
   })
 }
 
-/** Makes a time whose title has the seconds. */
-const shortTime = (iso) => h('time', { datetime: iso, title: formatDateTime(iso) }, new Date(iso).toLocaleDateString('en-GB', { dateStyle: 'medium' }))
+/** Opens the dialog that asks about documents. */
+async function ask(items) {
+  const questions = makeQuestions(items)
+  const { closed } = openDialog(`Ask ${countOf(items.length)}`, questions.node, { isWide: true })
+  addEventListener('pagehide', questions.end)
+  await closed
+  removeEventListener('pagehide', questions.end)
+  questions.end()
+}
 
 function titleCell({ id, title, tags, hits = [], protected: isProtected, superseded_by_id, attached_to_id }, api) {
   const { search = '' } = api.filter()

@@ -28,12 +28,14 @@ const NAMES = {
   'application/octet-stream': 'Unknown',
 }
 
+const GROUPS = { text: 'Text', audio: 'Audio', video: 'Video', message: 'Email' }
+
 /** Returns the name of a media type, such as `PDF`, `Word` or `JPEG image`. */
 export function nameType(mediaType) {
   if (NAMES[mediaType] !== undefined) return NAMES[mediaType]
   const [group, kind = ''] = mediaType.split('/')
   if (group === 'image') return `${kind.replace(/^x-|^vnd\.|\+xml$/g, '').toUpperCase()} image`
-  return mediaType
+  return GROUPS[group] ?? 'Other file'
 }
 
 export const ACCEPTED = 'PDF, images, Office and OpenDocument files, emails, EPUB, web pages, Markdown, CSV and other texts'

@@ -4,7 +4,9 @@ import { actionButton } from '../parts/actions.js'
 import { call } from '../parts/api.js'
 import { announce, h, isBusy, setBusy, setText } from '../parts/dom.js'
 import { callAndWait } from '../parts/jobs.js'
-import { mark, readWords } from './marks.js'
+import { collectionOf, deleteCollection, ensureCollection } from './collections.js'
+import { showMarkdown } from './markdown-view.js'
+import { readWords } from './marks.js'
 import { readDocument } from './readings.js'
 import { countOf } from './records.js'
 
@@ -15,7 +17,7 @@ const MAX_SHOWN = 400
  * page that shows the progress itself.
  */
 export function makeQuestions(documents, { onRead } = {}) {
-  const state = { unread: documents.filter(({ page_count }) => page_count === null), conversation: null }
+  const state = { unread: documents.filter(({ page_count }) => page_count === null), conversation: null, indexing: null, isContinued: false }
   const label = documents.length === 1 ? 'Question about this document' : `Question about ${countOf(documents.length)}`
   const question = h('input', { type: 'text', name: 'question', required: true, maxlength: 4000, autocomplete: 'off' })
   const submit = h('button', { type: 'submit' }, 'Ask')
@@ -33,7 +35,7 @@ export function makeQuestions(documents, { onRead } = {}) {
     announce('Searching for an answer')
     try {
       const result = await findAnswer(documents, question.value, state)
-      answer.replaceChildren(...answerNodes(documents, result, question.value))
+      answer.replaceChildren(...answerNodes(documents, result, question.value, () => (state.isContinued = true)))
       announce(result.text ?? `${result.passages.length} passages found`)
     } catch (error) {
       setText(problem, `${error.message}. Try again.`)
@@ -69,13 +71,21 @@ export function makeQuestions(documents, { onRead } = {}) {
       state.unread = isRead ? [] : documents
       update()
     },
+    /**
+     * Deletes the collection of several documents, because it counts in the quota and this selection may never come again. A
+     * conversation that goes on in the chat needs it.
+     */
+    end: () => {
+      if (documents.length === 1 || state.isContinued) return
+      state.indexing?.then(() => deleteCollection(collectionOf(documents))).catch(() => {})
+    },
   }
 }
 
 /** Asks a model about documents. If none answers, searches the passages. */
 async function findAnswer(documents, message, state) {
   const collection = collectionOf(documents)
-  await ensureCollection(collection, documents)
+  await (state.indexing = ensureCollection(collection, documents))
   try {
     const json = { message, rag_collection: collection, conversation_id: state.conversation }
     const { content, rag_sources, conversation_id } = await callAndWait('POST', '/api/v1/ai/chat', { json })
@@ -88,40 +98,19 @@ async function findAnswer(documents, message, state) {
   }
 }
 
-/**
- * Returns the name of the collection of documents. Collections share one namespace. The digests of the files make the
- * name unguessable, so no other account can take it.
- */
-function collectionOf(documents) {
-  const [{ id, sha256 }] = documents
-  if (documents.length === 1) return `document-${id}-${sha256.slice(0, 16)}`
-  const ids = documents.map((one) => one.id)
-  const sum = documents.reduce((all, one) => all ^ BigInt(`0x${one.sha256}`) ^ (BigInt(one.id) << 128n), 0n)
-  return `documents-${Math.min(...ids)}-${ids.length}-${sum.toString(16).slice(0, 40)}`
-}
-
-/** Creates the collection if it is missing. The service then keeps it up to date. */
-async function ensureCollection(collection, documents) {
-  try {
-    await call('GET', `/rag/collections/${collection}`)
-  } catch (error) {
-    if (error.status !== 404) throw error
-    await callAndWait('POST', '/rag/index', { json: { collection_name: collection, documents: { ids: documents.map(({ id }) => Number(id)) } } })
-  }
-}
-
-function answerNodes(documents, { text, note, passages, conversation }, question) {
-  const words = readWords(question)
+function answerNodes(documents, { text, note, passages, conversation }, question, onContinue) {
+  // Short words, such as articles, are everywhere.
+  const words = readWords(question).filter((word) => word.length > 3 || !/^[a-z]+$/.test(word))
   const isOne = documents.length === 1
   const items = passages.map(({ content, rank, metadata: { page, title, document_id } }) => {
     const shown = content.length > MAX_SHOWN ? `${content.slice(0, MAX_SHOWN)}…` : content
     const href = isOne ? `#page-${page}` : `/documents/${document_id}?search=${encodeURIComponent(question)}#page-${page}`
-    return h('li', { value: rank }, h('a', { href, target: isOne ? null : '_blank' }, isOne ? `Page ${page}` : `${title}, page ${page}`), h('p', { class: 'soft' }, ...mark(shown, words)))
+    return h('li', { value: rank }, h('a', { href, target: isOne ? null : '_blank' }, isOne ? `Page ${page}` : `${title}, page ${page}`), h('div', { class: 'soft passage' }, showMarkdown(shown, words)))
   })
   return [
-    note !== null && h('p', { class: 'soft' }, `No model answered (${note}). Matching passages:`),
+    note !== null && h('p', { class: 'soft' }, `No model answered: ${note.replace(/\.$/, '')}. These passages match the question:`),
     text !== null && h('p', { class: 'said' }, text),
     items.length === 0 ? h('p', { class: 'soft' }, isOne ? 'Nothing was found in this document.' : 'Nothing was found in these documents.') : h('ol', {}, ...items),
-    conversation !== null && h('p', {}, h('a', { href: `/chat/${conversation}` }, 'Continue in the chat')),
+    conversation !== null && h('p', {}, h('a', { href: `/chat/${conversation}?collection=${collectionOf(documents)}`, onclick: onContinue }, 'Continue in the chat')),
   ].filter(Boolean)
 }

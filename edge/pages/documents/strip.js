@@ -3,7 +3,7 @@
 import { button } from '../parts/actions.js'
 import { h } from '../parts/dom.js'
 import { formatCount } from '../parts/format.js'
-import { methodOf } from './pages.js'
+import { methodOf } from './one-page.js'
 
 const NAMES = { text: 'with a text layer', ocr: 'by OCR', model: 'by a vision model', unread: 'unread', waiting: 'not read yet' }
 const MAX_CELLS = 200

@@ -22,7 +22,7 @@ export function makeToolbar(record, path, { pages, strip }) {
   const views = h('select', { 'aria-label': 'View', onchange: () => pages.setMarkdown(views.value === 'markdown') }, h('option', { value: 'text' }, 'Text'), h('option', { value: 'markdown' }, 'Markdown'))
   const download = h('a', { class: 'button plain', href: `${path}?format=markdown`, download: `${record.title}.md`, 'aria-label': 'Download Markdown' }, 'Download Markdown')
   const print = actionButton('Print text', 'Preparing…', 'Print text', () => printText(record, text), true)
-  const node = panel('Pages', { class: 'panel toolbar' }, h('div', { class: 'bar' }, turn, finder.node, h('span', { class: 'actions' }, views, download, print)), strip.node)
+  const node = panel('Pages', { class: 'panel toolbar' }, h('div', { class: 'bar' }, turn, views, finder.node, h('span', { class: 'actions' }, download, print)), strip.node)
   shortcut('j', 'Next page', () => step(1))
   shortcut('k', 'Previous page', () => step(-1))
   shortcut('ArrowRight', 'Next page', () => step(1))

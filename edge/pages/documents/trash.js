@@ -4,9 +4,9 @@ import { actionButton } from '../parts/actions.js'
 import { call } from '../parts/api.js'
 import { confirmAction } from '../parts/dialog.js'
 import { announce, h } from '../parts/dom.js'
-import { formatBytes, formatDateTime } from '../parts/format.js'
-import { showCountdown } from '../parts/format.js'
+import { formatBytes, formatDateTime, showCountdown } from '../parts/format.js'
 import { list } from '../parts/list.js'
+import { shortTime } from '../parts/table.js'
 import { nameType } from './kinds.js'
 import { countOf, forEach, pathOf, restore, runBulk } from './records.js'
 
@@ -22,14 +22,14 @@ export const page = () => [
     filters: [
       { name: 'search', label: 'Search titles and text' },
       { name: 'kind', label: 'Kind' },
-      { name: 'from', label: 'From', type: 'date' },
-      { name: 'to', label: 'To', type: 'date' },
+      { name: 'from', label: 'From', type: 'date', isMore: true },
+      { name: 'to', label: 'To', type: 'date', isMore: true },
     ],
     columns: [
-      { name: 'Title', kind: 'name wide', isFixed: true, show: ({ title }) => h('strong', {}, title) },
+      { name: 'Title', kind: 'name wide', isFixed: true, show: ({ title }) => h('strong', { class: 'title' }, title) },
       { name: 'Type', kind: 'type', show: ({ media_type }) => nameType(media_type) },
       { name: 'Size', kind: 'number', show: ({ byte_size }) => formatBytes(byte_size) },
-      { name: 'Deleted', kind: 'number', show: ({ deleted_at }) => formatDateTime(deleted_at) },
+      { name: 'Deleted', kind: 'number', show: ({ deleted_at }) => shortTime(deleted_at) },
       { name: 'Deleted forever', kind: 'number', show: ({ expires_at }) => countdown(expires_at) },
     ],
     actions: (item, trash) => [

@@ -3,7 +3,7 @@
 import { actionButton, offerUndo } from '../parts/actions.js'
 import { call } from '../parts/api.js'
 import { announce, h } from '../parts/dom.js'
-import { formatBytes, formatDateTime } from '../parts/format.js'
+import { formatBytes, formatMinute } from '../parts/format.js'
 import { chip } from '../parts/table.js'
 import { pathOf } from './records.js'
 import { sendFile } from './send-file.js'
@@ -37,7 +37,7 @@ export function makeVersions(record) {
   }, true)
   const row = (version) => {
     const isThis = version.id === record.id
-    return h('li', { class: 'line' }, isThis ? h('strong', { 'aria-current': 'true' }, version.title) : h('a', { href: `/documents/${version.id}` }, version.title), h('span', { class: 'soft' }, `${formatDateTime(version.received_at)}, ${formatBytes(version.byte_size)}`), isThis && chip('this one', 'live'), isThis && record.supersedes_id !== null && separate)
+    return h('li', { class: 'line' }, isThis ? h('strong', { 'aria-current': 'true' }, version.title) : h('a', { href: `/documents/${version.id}` }, version.title), h('span', { class: 'soft' }, `${formatMinute(version.received_at)}, ${formatBytes(version.byte_size)}`), isThis && chip('this one', 'live'), isThis && record.supersedes_id !== null && separate)
   }
   const load = async () => {
     const [newer, older] = await Promise.all([readChain(record.superseded_by_id, (one) => one.superseded_by_id), readChain(record.supersedes_id, (one) => one.supersedes_id)])

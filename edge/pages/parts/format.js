@@ -85,6 +85,11 @@ export function formatDateTime(iso) {
   return new Date(iso).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'medium' })
 }
 
+/** Formats date and time to the minute. */
+export function formatMinute(iso) {
+  return new Date(iso).toLocaleString('en-GB', { dateStyle: 'medium', timeStyle: 'short' })
+}
+
 /** Formats date and time to the millisecond. */
 export function formatDateTimeMs(iso) {
   return `${new Date(iso).toLocaleDateString('en-GB', { dateStyle: 'medium' })}, ${formatTimeMs(iso)}`

@@ -102,7 +102,7 @@ async function continueAs(account) {
 
 /** Hides the heading of a section from the eye if it repeats the heading of the page. */
 function hideRepeatedHeading(title) {
-  for (const node of view.querySelectorAll('h2')) node.classList.toggle('hidden', node.textContent === title)
+  for (const node of view.querySelectorAll('h2')) if (node.textContent === title) node.classList.add('hidden')
 }
 
 function loadStyle(file) {

@@ -1,6 +1,7 @@
 // Tables that become lists of cards on narrow screens, and rows of figures and facts.
 
 import { h, setText } from './dom.js'
+import { formatDateTime, now } from './format.js'
 
 /**
  * Makes a table. Its roles are explicit, because the card layout drops the implicit ones. `columns` lists the name and
@@ -39,6 +40,14 @@ export function facts(pairs) {
 
 /** Makes a short label with the tone `good`, `live`, `warn`, `bad` or ''. */
 export const chip = (text, tone = '') => h('span', { class: `chip ${tone}` }, text)
+
+/** Makes a short time: the time of day if it is today, or else the date. Its title has both. */
+export function shortTime(iso) {
+  const time = new Date(iso)
+  const isToday = time.toDateString() === new Date(now()).toDateString()
+  const text = isToday ? time.toLocaleTimeString('en-GB', { timeStyle: 'short' }) : time.toLocaleDateString('en-GB', { dateStyle: 'medium' })
+  return h('time', { datetime: iso, title: formatDateTime(iso) }, text)
+}
 
 /** Makes a text of which a row shows two lines; null if it is empty. */
 export const clamped = (text) => (text ? h('span', { class: 'clamp', title: text.length > 80 ? text : null }, text) : null)

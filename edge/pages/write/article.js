@@ -17,7 +17,8 @@ export function articleOf({ hasTitle = true } = {}) {
     setText(excerpt, post.excerpt ?? '')
     tags.replaceChildren(...post.tags.map(({ name }) => chip(name)))
     tags.hidden = post.tags.length === 0
-    const href = safeAddress(post.hero_image_url ?? '')
+    const address = post.hero_image_url ?? ''
+    const href = safeAddress(address.startsWith('/') ? `${location.origin}${address}` : address)
     picture.replaceChildren(...(href === null ? [] : [h('a', { href, target: '_blank', rel: 'noopener noreferrer' }, 'Picture of the post')]))
     picture.hidden = href === null
     content.update(post.content ?? '')

@@ -2,28 +2,31 @@
 
 import { call } from '../parts/api.js'
 import { confirmAction } from '../parts/dialog.js'
-import { announce, h, panel, setText } from '../parts/dom.js'
+import { h, panel, setText } from '../parts/dom.js'
 import { form } from '../parts/form.js'
 import { formatCount, formatDateTime, formatTime } from '../parts/format.js'
 import { articleOf } from './article.js'
 import { publishingBar } from './publishing.js'
 import { revisionList } from './revisions.js'
-import { readTags, tagInput } from './tag-input.js'
+import { knownTags, readTags, tagInput } from './tag-input.js'
 
 const NEW = { id: null, title: '', slug: '', excerpt: null, content: '', status: 'draft', published_at: null, hero_image_url: null, seo_title: null, seo_description: null, tags: [] }
 const CLEARABLE = ['excerpt', 'seo_title', 'seo_description', 'hero_image_url']
 const PREVIEW_MS = 120
 
 export async function page({ params, setTitle }) {
-  const [post, tags] = await Promise.all([params.post === 'new' ? NEW : call('GET', `/api/v1/blog/admin/posts/${encodeURIComponent(params.post)}`), readTags()])
-  const editor = makeEditor(post, tags, setTitle)
+  // Thousands of tags take a while, so the editor does not wait for them.
+  const reading = readTags()
+  reading.catch(() => {})
+  const post = params.post === 'new' ? NEW : await call('GET', `/api/v1/blog/admin/posts/${encodeURIComponent(params.post)}`)
+  const editor = makeEditor(post, knownTags(post.tags, reading), setTitle)
   return [{ node: editor.node, load: editor.load }]
 }
 
 function makeEditor(given, tags, setTitle) {
   const state = { post: given, stored: '', isLeaving: false }
   const article = articleOf()
-  const bar = publishingBar({ saved: () => saved(), show: (post) => show(post), hide: (isHidden) => hide(isHidden) })
+  const bar = publishingBar({ saved: () => saved(), show: (post) => update(post), hide: (isHidden) => hide(isHidden) })
   const status = h('span', { class: 'soft', role: 'status' })
   const words = h('span', { class: 'soft words' })
   const below = h('div', {})
@@ -37,7 +40,7 @@ function makeEditor(given, tags, setTitle) {
       slug: { help: 'Part of the address; made from the title if empty' },
       excerpt: { isLong: true, rows: 3 },
       tag_slugs: { label: 'Tags', input: tagInput(tags, () => changed()) },
-      hero_image_url: { label: 'Address of the picture' },
+      hero_image_url: { label: 'Address of the picture', help: 'A web address, or a path of this site that begins with a slash' },
       seo_title: { label: 'Title for search engines' },
       seo_description: { label: 'Description for search engines', isLong: true, rows: 2 },
     },
@@ -47,14 +50,16 @@ function makeEditor(given, tags, setTitle) {
     send: (json) => store(json),
     done: (post) => {
       const isNew = state.post.id === null
-      show(post)
+      update(post)
       return isNew ? 'Created the draft' : 'Saved'
     },
     buttons: [status, words],
   })
   const switcher = viewSwitch()
   const preview = panel('Preview', { class: 'panel preview' }, article.node)
-  const node = h('div', { class: 'editor' }, bar.node, switcher.node, h('div', { class: 'halves' }, panel('Post', { class: 'panel writing' }, fields.node), preview), below)
+  const writing = panel('Post', { class: 'panel writing' }, fields.node)
+  writing.querySelector('h2').classList.add('hidden')
+  const node = h('div', { class: 'editor' }, bar.node, switcher.node, h('div', { class: 'halves' }, writing, preview), below)
   switcher.attach(node)
 
   const isChanged = () => JSON.stringify(fields.read()) !== state.stored
@@ -66,12 +71,18 @@ function makeEditor(given, tags, setTitle) {
   }
   const drawPreview = () => {
     const { tag_slugs: slugs = [], ...values } = fields.read()
-    article.update({ ...values, tags: slugs.map((slug) => tags.find((tag) => tag.slug === slug) ?? { name: slug }) })
+    article.update({ ...values, tags: slugs.map((slug) => ({ name: tags.nameOf(slug) })) })
     const count = (values.content ?? '').split(/\s+/).filter(Boolean).length
     setText(words, `${formatCount(count)} word${count === 1 ? '' : 's'}`)
   }
-  /** Saves the post, unless someone else has changed it and the person keeps their version. @throws ApiError */
   const store = async (json) => {
+    const sent = JSON.stringify(fields.read())
+    const post = await send(json)
+    state.stored = sent
+    return post
+  }
+  /** Saves the post, unless someone else has changed it and the person keeps that version. @throws ApiError */
+  const send = async (json) => {
     const { id, updated_at } = state.post
     if (id === null) return call('POST', '/api/v1/blog/posts', { json })
     const current = await call('GET', `/api/v1/blog/admin/posts/${id}`)
@@ -83,29 +94,37 @@ function makeEditor(given, tags, setTitle) {
     if (!fields.node.reportValidity()) throw new Error('Complete the form first')
     try {
       const post = await store(toJson(fields.read()))
-      show(post)
+      update(post)
       return post
     } catch (error) {
       fields.showProblem(error)
       throw error
     }
   }
-  /** Shows a stored post: its fields, unless the person has typed meanwhile, its state and its revisions. */
+  /** Shows a stored post in the form. */
   const show = (post) => {
-    const isNew = state.post.id === null && post.id !== null
-    state.post = post
     fields.write(valuesOf(post))
     state.stored = JSON.stringify(fields.read())
+    update(post)
+  }
+  /** Shows the state of a stored post and its revisions, and its fields unless the person has typed meanwhile. */
+  const update = (post) => {
+    const isNew = state.post.id === null && post.id !== null
+    state.post = post
+    if (!isChanged()) {
+      fields.write(valuesOf(post))
+      state.stored = JSON.stringify(fields.read())
+    }
     setTitle(post.title === '' ? 'New post' : post.title)
     if (post.id === null) bar.node.replaceChildren(h('span', { class: 'soft' }, 'Save the draft to publish or share it.'))
     else bar.update(post)
-    setText(status, post.id === null ? '' : `Saved ${formatTime(post.updated_at)}`)
+    setText(status, isChanged() ? 'Unsaved changes' : post.id === null ? '' : `Saved ${formatTime(post.updated_at)}`)
     drawPreview()
     if (isNew) history.replaceState(null, '', `/write/${post.id}`)
     if (post.id !== null) showRevisions(post.id)
   }
   const showRevisions = (id) => {
-    const list = revisionList(id, { current: () => state.post, restored: show })
+    const list = revisionList(id, { current: () => state.post, isChanged, restored: show })
     list.load().then(() => below.replaceChildren(list.node))
   }
   const hide = (isHidden) => {
@@ -124,7 +143,6 @@ function makeEditor(given, tags, setTitle) {
     await fields.load()
     fields.node.querySelector('details > summary')?.replaceChildren('Address, tags and picture')
     show(given)
-    if (given.id === null) announce('New post')
   }
   return { node, load }
 }

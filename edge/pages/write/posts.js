@@ -3,8 +3,8 @@
 import { actionButton, actWithUndo, button, offerUndo } from '../parts/actions.js'
 import { call } from '../parts/api.js'
 import { h } from '../parts/dom.js'
-import { showAge } from '../parts/format.js'
 import { list } from '../parts/list.js'
+import { shortTime } from '../parts/table.js'
 import { publicSince, stateChip, stateOf } from './states.js'
 import { readTags } from './tag-input.js'
 
@@ -13,7 +13,7 @@ export const page = () => [
     title: 'Posts',
     path: '/api/v1/blog/admin/posts',
     empty: 'No posts yet. Write the first one, or import those of another blog.',
-    emptyMore: () => [h('a', { class: 'button', href: '/write/new' }, 'New post'), h('a', { href: '/write/import' }, 'Import posts')],
+    emptyMore: () => [h('a', { href: '/write/import' }, 'Import posts')],
     filters: [
       { name: 'search', label: 'Search' },
       { name: 'status', label: 'State', options: ['draft', 'published', 'archived'] },
@@ -23,8 +23,8 @@ export const page = () => [
       { name: 'Title', kind: 'name', show: titleOf },
       { name: 'State', show: stateChip },
       { name: 'Tags', show: ({ tags }) => (tags.length === 0 ? null : h('span', { class: 'chips post-tags' }, ...tags.slice(0, 3).map(tagLink), tags.length > 3 ? h('span', { class: 'soft' }, `+${tags.length - 3}`) : null)) },
-      { name: 'Author', show: ({ author_name }) => author_name && h('span', { class: 'bound' }, author_name) },
-      { name: 'Changed', kind: 'number', show: ({ updated_at }) => age(updated_at) },
+      { name: 'Author', show: ({ author_name }) => author_name && h('span', { class: 'author', title: author_name }, author_name) },
+      { name: 'Changed', kind: 'number', show: ({ updated_at }) => shortTime(updated_at) },
       { name: 'Public since', kind: 'number', show: publicSince },
     ],
     buttons: () => [h('a', { class: 'button', href: '/write/new' }, 'New post')],
@@ -38,13 +38,7 @@ const tagLink = ({ slug, name }) => h('a', { class: 'chip', href: `/write?tag=${
 
 function titleOf({ id, title, snippet, excerpt }) {
   const text = snippet ?? excerpt
-  return h('span', { class: 'post-title' }, h('a', { href: `/write/${id}` }, title), text ? h('span', { class: 'soft' }, text) : null)
-}
-
-function age(iso) {
-  const node = h('span', {})
-  showAge(node, iso, ' ago')
-  return node
+  return h('span', { class: 'post-title' }, h('a', { class: 'job', href: `/write/${id}` }, title), text ? h('span', { class: 'soft' }, text) : null)
 }
 
 function stateButton(post, posts) {

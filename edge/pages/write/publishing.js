@@ -4,7 +4,7 @@ import { actionButton, actWithUndo, button, offerUndo } from '../parts/actions.j
 import { call } from '../parts/api.js'
 import { confirmAction, openDialog, openForm } from '../parts/dialog.js'
 import { announce, copyButton, h } from '../parts/dom.js'
-import { formatDateTime } from '../parts/format.js'
+import { formatMinute } from '../parts/format.js'
 import { stateChip, stateOf } from './states.js'
 
 const LIFETIMES = [
@@ -20,7 +20,7 @@ const LIFETIMES = [
 export function publishingBar(editor) {
   const node = h('div', { class: 'post-bar' })
   const update = (post) => {
-    const when = post.published_at === null ? null : h('span', { class: 'soft' }, `${stateOf(post) === 'scheduled' ? 'Public from' : 'Public since'} ${formatDateTime(post.published_at)}`)
+    const when = post.published_at === null ? null : h('span', { class: 'soft' }, `${stateOf(post) === 'scheduled' ? 'Public from' : 'Public since'} ${formatMinute(post.published_at)}`)
     node.replaceChildren(h('span', { class: 'state' }, stateChip(post), when), h('div', { class: 'actions' }, ...buttonsOf(post, editor)))
   }
   return { node, update }
@@ -78,7 +78,7 @@ async function schedule(editor) {
     },
     done: (answer) => {
       editor.show(answer)
-      return `Public from ${formatDateTime(answer.published_at)}`
+      return `Public from ${formatMinute(answer.published_at)}`
     },
   })
 }
@@ -98,7 +98,7 @@ async function share(editor) {
   if (made === null) return
   const address = `${location.origin}/write/preview#token=${made.token}`
   openDialog('Preview link', [
-    h('p', {}, `The link works until ${formatDateTime(made.expires_at)}.`),
+    h('p', {}, `The link works until ${formatMinute(made.expires_at)}.`),
     h('p', {}, h('a', { href: address, target: '_blank' }, address)),
     h('div', { class: 'actions' }, copyButton(address, 'preview link')),
   ])

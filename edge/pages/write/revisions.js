@@ -6,14 +6,21 @@ import { openDialog } from '../parts/dialog.js'
 import { h } from '../parts/dom.js'
 import { formatDateTime } from '../parts/format.js'
 import { list } from '../parts/list.js'
+import { shortTime } from '../parts/table.js'
 import { diffView } from './diff.js'
 
 const REASONS = { update: 'Edited', restore: 'Restored', import: 'Imported' }
 
-/** Makes the list. `current()` returns the stored post, and `restored(post)` shows a version that was restored. */
-export function revisionList(id, { current, restored }) {
+/**
+ * Makes the list. `current()` returns the stored post, `isChanged()` returns true if the form has unsaved changes, and
+ * `restored(post)` shows a version that was restored.
+ */
+export function revisionList(id, { current, isChanged, restored }) {
   const path = `/api/v1/blog/posts/${id}/revisions`
-  const restore = async (revision) => restored(await call('POST', `${path}/${revision}/restore`))
+  const restore = async (revision) => {
+    if (isChanged()) throw new Error('Save your changes first, or reload the page to drop them')
+    restored(await call('POST', `${path}/${revision}/restore`))
+  }
   const undo = async () => {
     const { revisions } = await call('GET', `${path}?limit=1`)
     await restore(revisions[0].id)
@@ -27,8 +34,8 @@ export function revisionList(id, { current, restored }) {
     columns: [
       { name: 'Written', kind: 'name', show: ({ updated_at }) => h('span', { class: 'figure' }, formatDateTime(updated_at)) },
       { name: 'Title', kind: 'wide', show: ({ title }) => title },
-      { name: 'Replaced', kind: 'number', show: ({ replaced_at }) => formatDateTime(replaced_at) },
-      { name: 'By', show: ({ replaced_by, editor_name }) => [REASONS[replaced_by], editor_name].filter(Boolean).join(' by ') },
+      { name: 'Replaced', kind: 'number', show: ({ replaced_at }) => shortTime(replaced_at) },
+      { name: 'By', show: ({ replaced_by, editor_name }) => byOf([REASONS[replaced_by], editor_name].filter(Boolean).join(' by ')) },
     ],
     actions: (revision) => {
       const name = `the version of ${formatDateTime(revision.updated_at)}`
@@ -44,6 +51,8 @@ export function revisionList(id, { current, restored }) {
   })
   return made
 }
+
+const byOf = (text) => h('span', { class: 'author', title: text }, text)
 
 async function compare(path, name, post) {
   const revision = await call('GET', path)

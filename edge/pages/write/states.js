@@ -1,6 +1,6 @@
 // States of posts.
 
-import { formatDateTime } from '../parts/format.js'
+import { formatMinute } from '../parts/format.js'
 import { chip } from '../parts/table.js'
 
 /** Returns the state of a post as people see it: a published post with a time to come is scheduled. */
@@ -13,4 +13,4 @@ const TONES = { draft: '', scheduled: 'live', published: 'good', archived: 'warn
 export const stateChip = (post) => chip(stateOf(post), TONES[stateOf(post)])
 
 /** Says when a post became or becomes public; null if neither. */
-export const publicSince = ({ published_at }) => (published_at === null ? null : formatDateTime(published_at))
+export const publicSince = ({ published_at }) => (published_at === null ? null : formatMinute(published_at))

@@ -14,24 +14,41 @@ export async function readTags() {
   return tags
 }
 
+/** Keeps the tags of the blog: `own`, those of the post, until `reading` has read all. */
+export function knownTags(own, reading) {
+  let tags = [...own]
+  const all = reading.then((read) => (tags = [...read, ...tags.filter(({ slug }) => !read.some((one) => one.slug === slug))]))
+  all.catch(() => {})
+  return {
+    all,
+    nameOf: (slug) => tags.find((tag) => tag.slug === slug)?.name ?? slug,
+    add: (tag) => tags.push(tag),
+    /** Finds a tag by its name or slug. */
+    find: async (name) => {
+      await all
+      return tags.find((one) => one.name.toLowerCase() === name.toLowerCase() || one.slug === name)
+    },
+  }
+}
+
 /** Returns a function that makes the input for `form()`. `known` are the tags of the blog, `onChange` runs after a change. */
 export const tagInput = (known, onChange) => (field) => {
   let slugs = []
   const id = `tags-of-${field.name}`
   const control = h('input', { name: field.name, autocomplete: 'off', list: id, placeholder: 'Add a tag', maxlength: 80 })
-  const options = h('datalist', { id }, ...known.map(({ name }) => h('option', { value: name })))
+  const options = h('datalist', { id })
+  known.all.then((tags) => options.append(...tags.map(({ name }) => h('option', { value: name }))), () => {})
   const chips = h('span', { class: 'chips', role: 'group', 'aria-label': 'Tags of the post' })
-  const nameOf = (slug) => known.find((tag) => tag.slug === slug)?.name ?? slug
   const write = (given) => {
     slugs = given ?? []
-    chips.replaceChildren(...slugs.map((slug) => h('span', { class: 'chip' }, nameOf(slug), dropButton(slug))))
+    chips.replaceChildren(...slugs.map((slug) => h('span', { class: 'chip' }, known.nameOf(slug), dropButton(slug))))
   }
   const set = (given) => {
     write(given)
     onChange()
   }
   const dropButton = (slug) =>
-    h('button', { type: 'button', class: 'drop', 'aria-label': `Remove ${nameOf(slug)}`, onclick: () => {
+    h('button', { type: 'button', class: 'drop', 'aria-label': `Remove ${known.nameOf(slug)}`, onclick: () => {
       set(slugs.filter((other) => other !== slug))
       control.focus()
     } }, '×')
@@ -40,7 +57,7 @@ export const tagInput = (known, onChange) => (field) => {
     if (name === '') return
     control.value = ''
     try {
-      const tag = known.find((one) => one.name.toLowerCase() === name.toLowerCase() || one.slug === name) ?? (await create(name))
+      const tag = (await known.find(name)) ?? (await create(name))
       if (!slugs.includes(tag.slug)) set([...slugs, tag.slug])
     } catch (error) {
       control.value = name
@@ -49,7 +66,7 @@ export const tagInput = (known, onChange) => (field) => {
   }
   const create = async (name) => {
     const tag = await call('POST', '/api/v1/blog/tags', { json: { name } })
-    known.push(tag)
+    known.add(tag)
     options.append(h('option', { value: tag.name }))
     announce(`Created the tag ${tag.name}`)
     return tag

@@ -4,8 +4,8 @@ import { actWithUndo, button } from '../parts/actions.js'
 import { call } from '../parts/api.js'
 import { openForm } from '../parts/dialog.js'
 import { h } from '../parts/dom.js'
-import { formatDateTime } from '../parts/format.js'
 import { list } from '../parts/list.js'
+import { shortTime } from '../parts/table.js'
 
 export const page = () => [
   list({
@@ -15,7 +15,7 @@ export const page = () => [
     columns: [
       { name: 'Name', kind: 'name', show: ({ name }) => name },
       { name: 'Slug', show: ({ slug }) => h('code', {}, slug) },
-      { name: 'Created', kind: 'number', show: ({ created_at }) => formatDateTime(created_at) },
+      { name: 'Created', kind: 'number', show: ({ created_at }) => shortTime(created_at) },
     ],
     buttons: (tags) => [button('New tag', () => openTag(tags), { kind: '' })],
     actions: (tag, tags) => [

@@ -8,11 +8,12 @@ import {
   readPages,
 } from '../../../sql/documents/pages.ts'
 import { fail } from '../../../sql/errors.ts'
-import { foldText, PlacedWord, renderPage } from '../../../tasks/documents/draw.task.ts'
+import { renderPage } from '../../../tasks/documents/draw.task.ts'
 import { Encoding } from '../../../tasks/documents/encoding.ts'
 import { extractDocument } from '../../../tasks/documents/extract.task.ts'
 import { ExtractCounts, sealPassword } from '../../../tasks/documents/extraction.ts'
 import { assertLanguagesInstalled, Languages } from '../../../tasks/documents/languages.ts'
+import { foldText, PlacedWord } from '../../../tasks/documents/words.ts'
 import { buildJobSpecs, createJob } from '../../../tasks/task.ts'
 import { matchesEtag } from '../../http/range.ts'
 import type { Header } from '../../http/reply.ts'

@@ -203,24 +203,14 @@ async function openPdfPages(bytes: Uint8Array, options: OpenOptions): Promise<Lo
       n,
     )
   const readPage: ReadPageByNumber = async (n) => checkBlank(await readAny(n), n)
-  const draw = (pageNumber: number): Promise<PageImage | null> => withPdfPage(looks, pageNumber, drawPage)
-  const words = async (n: number): Promise<readonly PlacedWord[]> => {
-    const page = await openLayer(n)
-    try {
-      return page?.words() ?? []
-    } finally {
-      page?.close()
-    }
-  }
   const pageCount = await countPages(size, layers, looks)
   const mayHaveFiles = layers === null || layers.hasFiles || signs.hasFileAnnotations
-  const attachments = mayHaveFiles ? await listFiles(looks) : []
   return createPageReader(pageCount, readPage, {
     unpackedBytes: size,
-    attachments,
+    attachments: mayHaveFiles ? await listFiles(looks) : [],
     close,
-    draw,
-    words,
+    draw: (n) => withPdfPage(looks, n, drawPage),
+    words: async (n) => placeWords(await openLayer(n)),
     readIfFast,
   })
 }
@@ -297,6 +287,14 @@ function readLayer(
     }
   } finally {
     page.close()
+  }
+}
+
+function placeWords(page: TextPage | null): readonly PlacedWord[] {
+  try {
+    return page?.words() ?? []
+  } finally {
+    page?.close()
   }
 }
 
