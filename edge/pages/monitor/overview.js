@@ -4,7 +4,7 @@
 import { h, panel, reconcile, setText } from '../parts/dom.js'
 import { formatCount, formatRate, setClock } from '../parts/format.js'
 import { subscribe } from '../parts/streams.js'
-import { table, tiles } from '../parts/table.js'
+import { scrollBox, table, tiles } from '../parts/table.js'
 import { makeFailures } from './failures.js'
 import { makeQueues } from './queues.js'
 import { queuedRow, runningRow, waitingRow, workerRow } from './rows.js'
@@ -117,5 +117,5 @@ function makeWorkers() {
     more.hidden = unlisted <= 0
     setText(more, `and ${formatCount(unlisted)} more`)
   }
-  return { node: panel('Workers', {}, h('div', { class: 'scroll' }, node), more, empty), show }
+  return { node: panel('Workers', {}, scrollBox('Workers', node), more, empty), show }
 }

@@ -100,9 +100,13 @@ async function continueAs(account) {
   return false
 }
 
-/** Hides the heading of a section from the eye if it repeats the heading of the page. */
-function hideRepeatedHeading(title) {
-  for (const node of view.querySelectorAll('h2')) node.classList.toggle('hidden', node.textContent === title)
+/** Hides the headings of sections from the eye as long as they repeat the heading of the page. */
+function hideRepeatedHeadings() {
+  const repeated = [...view.querySelectorAll('h2')].filter((node) => node.textContent === heading.textContent)
+  const update = () => repeated.forEach((node) => node.classList.toggle('hidden', node.textContent === heading.textContent))
+  update()
+  const observer = new MutationObserver(update)
+  for (const node of [heading, ...repeated]) observer.observe(node, { childList: true, characterData: true, subtree: true })
 }
 
 function loadStyle(file) {
@@ -133,7 +137,7 @@ async function start() {
   const loads = Promise.allSettled(parts.map((part) => part.load?.()))
   await Promise.race([loads, new Promise((resolve) => setTimeout(resolve, SETTLE_MS))])
   view.replaceChildren(...[tabs, heading].filter(Boolean), ...parts.map((part) => part.node ?? part))
-  hideRepeatedHeading(heading.textContent)
+  hideRepeatedHeadings()
   if (location.hash !== '') document.getElementById(location.hash.slice(1))?.scrollIntoView()
 }
 

@@ -35,8 +35,7 @@ export function revenueChart(currencies) {
       const revenue = series.points.reduce((sum, point) => sum + point.revenue_cents, 0)
       const payments = series.points.reduce((sum, point) => sum + point.payments, 0)
       setText(total, `${formatMoney(revenue, currency)} by ${formatCount(payments)} ${payments === 1 ? 'payment' : 'payments'} in ${series.days} days`)
-      // The chart needs its width, which it has once it is in the document.
-      requestAnimationFrame(() => chart.draw({ times: series.points.map(({ date }) => Date.parse(date)), values: [series.points.map(({ revenue_cents }) => revenue_cents)] }))
+      chart.draw({ times: series.points.map(({ date }) => Date.parse(date)), values: [series.points.map(({ revenue_cents }) => revenue_cents)] })
       return [total, chart.node]
     },
     actions: [money.node, days.node],
