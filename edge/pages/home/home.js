@@ -22,14 +22,8 @@ export function page({ account, setTitle }) {
   }
   setInterval(refresh, REFRESH_MS)
   document.addEventListener('visibilitychange', refresh)
-  // Findings of any height would move the figures.
-  figures.node.hidden = true
-  const loadFindings = async () => {
-    await findings.load()
-    figures.node.hidden = false
-  }
   // Findings report a failed read, so that the figures need not.
-  return [{ node: findings.node, load: loadFindings }, { node: figures.node, load: () => figures.load().catch(() => {}) }]
+  return [findings, { node: figures.node, load: () => figures.load().catch(() => {}) }]
 }
 
 /** Makes the text for visitors beside the form that signs them in. */

@@ -56,7 +56,7 @@ function cutOf(tables, name) {
 
 /** Makes a chart of stacked bars by day, with the retention's cut as a mark. */
 function makeChart(title, layers, days, format, cut) {
-  const chart = timeChart({ title, series: layers.map(({ name, tone }) => ({ name, tone, kind: 'bars' })), format, isStacked: true, height: 190 })
+  const chart = timeChart({ title, series: layers.map(({ name, tone }) => ({ name, tone, kind: 'bars' })), format, isStacked: true, isDaily: true, height: 190 })
   const times = days.map((day) => Date.parse(day))
   const marks = cut !== null && cut > times[0] ? [{ at: cut, text: 'pruned before' }] : []
   chart.draw({ times, values: layers.map(({ values }) => values) }, marks)
@@ -126,7 +126,9 @@ function modelTable(caption, models, from) {
 
 function modelLayers(models, days) {
   const valuesOf = (its) => days.map((day) => its.reduce((total, model) => total + (model.days.find((entry) => entry.day === day)?.cost ?? 0), 0))
-  const own = models.slice(0, MAX_COLOURS).map((model, i) => ({ name: model.model_id, tone: toneOf(i), values: valuesOf([model]) }))
+  // Vendors may share the name of a model.
+  const nameOf = ({ model_id, vendor }) => (models.filter((other) => other.model_id === model_id).length > 1 ? `${model_id} (${vendor})` : model_id)
+  const own = models.slice(0, MAX_COLOURS).map((model, i) => ({ name: nameOf(model), tone: toneOf(i), values: valuesOf([model]) }))
   return models.length > MAX_COLOURS ? [...own, { name: 'all others', tone: toneOf(MAX_COLOURS), values: valuesOf(models.slice(MAX_COLOURS)) }] : own
 }
 

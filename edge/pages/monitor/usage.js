@@ -21,8 +21,8 @@ export function page() {
     ['Stored', 'in tables'],
     ['Growth', 'in 7 days'],
     ['Expired', 'beyond retention'],
-    ['Model costs', 'in the period below'],
-    ['Messages', 'sent in that period'],
+    ['Model costs', 'in the period'],
+    ['Messages', 'sent in the period'],
   ])
   let reading = null
   const readTables = () => (reading ??= call('GET', '/api/v1/system/tables').finally(() => (reading = null)))

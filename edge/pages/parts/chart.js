@@ -126,10 +126,11 @@ export function timeChart({ title, series, format, formatTick = format, sync, he
     if (shown !== null) make()
   }
   details.addEventListener('toggle', fillTable)
-  // The first call comes when the chart is on the page and has its width.
+  // A plot needs the width that its box has on the page.
+  const makeOnPage = () => plot === null && shown !== null && box.clientWidth > 0 && make()
   new ResizeObserver(() => {
-    if (plot !== null) plot.setSize({ width: Math.max(200, box.clientWidth), height })
-    else if (shown !== null) make()
+    plot?.setSize({ width: Math.max(200, box.clientWidth), height })
+    makeOnPage()
   }).observe(box)
   return {
     node,
@@ -138,7 +139,8 @@ export function timeChart({ title, series, format, formatTick = format, sync, he
       marks = given
       charts.add(redraw)
       if (plot !== null) plot.setData(dataOf(data))
-      else if (box.clientWidth > 0) make()
+      // Often the box joins the page before the next frame.
+      else if (makeOnPage() === false) requestAnimationFrame(makeOnPage)
       fillTable()
     },
   }
