@@ -5,7 +5,8 @@ import { h, setText } from '../parts/dom.js'
 
 const known = new Map()
 
-function readEmail(id) {
+/** Reads the email of an account; null if it cannot be read. */
+export function readEmail(id) {
   if (!known.has(id))
     known.set(
       id,

@@ -1,22 +1,7 @@
 // Names of the accounts in lists of payments, which have only their ids.
 
-import { call } from '../parts/api.js'
 import { h, setText } from '../parts/dom.js'
-
-const addresses = new Map()
-
-/** Reads the address of an account once; its id if the account is gone. */
-function readAddress(id) {
-  if (!addresses.has(id))
-    addresses.set(
-      id,
-      call('GET', `/api/v1/auth/users/${id}`).then(
-        ({ email }) => email,
-        () => `Account ${id}`,
-      ),
-    )
-  return addresses.get(id)
-}
+import { readEmail } from '../monitor/owners.js'
 
 /** Makes the column of an account. Its link shows only rows of this account. */
 export const accountColumn = () => ({
@@ -25,7 +10,7 @@ export const accountColumn = () => ({
   show: ({ account_id: id }) => {
     if (id === null) return h('span', { class: 'soft' }, 'Guest')
     const link = h('a', { href: `?paid.account_id=${id}&plans.account_id=${id}&disputes.account_id=${id}` }, `Account ${id}`)
-    readAddress(id).then((address) => setText(link, address))
+    readEmail(id).then((email) => email !== null && setText(link, email))
     return link
   },
 })
