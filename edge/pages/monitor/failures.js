@@ -46,7 +46,7 @@ export function makeFailures() {
     ' · ',
     h('a', { href: '/monitor/jobs?status=failed' }, 'All failed jobs'),
   )
-  return { node: panel('Failed', {}, ...groups.nodes, allLink), load }
+  return { node: panel('Failed in the last hour', {}, ...groups.nodes, allLink), load }
 }
 
 /** Makes the panel that groups failures of a chosen period by task and code. */
