@@ -1,7 +1,7 @@
 // Lists: tables with filters, an order, columns to choose, selection and pages by cursor.
 
 import { readList, withQuery } from './api.js'
-import { announce, focusNode, h, panel, setText } from './dom.js'
+import { announce, focusNode, h, isBusy, panel, setBusy, setText } from './dom.js'
 import { filterBar } from './filters.js'
 import { formatCount } from './format.js'
 import { columnChooser, selectionBar } from './list-tools.js'
@@ -62,16 +62,22 @@ export function list(options) {
       if (reading !== state.reading) return
       content.replaceChildren(failure(error, load))
       setText(count, '')
+      more.hidden = true
       if (error.status === 0) addEventListener('online', load, { once: true })
     } finally {
-      node.removeAttribute('aria-busy')
+      if (reading === state.reading) node.removeAttribute('aria-busy')
     }
   }
   const itemsOf = ({ items, data }) => options.items?.(data) ?? items
   const readMore = async () => {
+    if (isBusy(more)) return
+    setBusy(more, 'Reading…')
+    const { reading } = state
     const last = body.lastElementChild
     try {
       const page = await readList(state.next)
+      // The filters or the order have changed meanwhile.
+      if (reading !== state.reading) return
       state.items.push(...itemsOf(page))
       state.next = page.next
       redraw()
@@ -80,6 +86,9 @@ export function list(options) {
       if (more.hidden) focusNode(last?.nextElementSibling ?? body)
     } catch (error) {
       announce(error.message, { isBad: true })
+    } finally {
+      more.removeAttribute('aria-disabled')
+      setText(more, 'More')
     }
   }
   const setSort = (sort) => {
