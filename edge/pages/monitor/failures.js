@@ -2,7 +2,7 @@
 
 import { call, withQuery } from '../parts/api.js'
 import { h, panel, reconcile, setText } from '../parts/dom.js'
-import { formatCount, formatDateTime, showAge } from '../parts/format.js'
+import { formatCount, formatDateTime, formatShort, showAge } from '../parts/format.js'
 import { sparkline } from '../parts/spark.js'
 import { failure } from '../parts/states.js'
 import { bulkButton, jobsPath } from './bulk.js'
@@ -94,8 +94,6 @@ function groupList(nothing, period, most) {
   }
   return { nodes: [list, empty, more, capped], show }
 }
-
-const formatShort = (iso) => new Date(iso).toLocaleString('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })
 
 function groupRow({ task, queue, code }, period) {
   const [jobs, ended, detail] = [h('strong', { class: 'figure' }), h('span', { class: 'figure soft' }), h('span', { class: 'bad detail' })]

@@ -4,7 +4,7 @@ import { button } from '../parts/actions.js'
 import { call } from '../parts/api.js'
 import { openDialog } from '../parts/dialog.js'
 import { h } from '../parts/dom.js'
-import { formatCount, formatDateTime, formatDuration, now, shortId } from '../parts/format.js'
+import { formatCount, formatDateTime, formatDuration, formatShort, now, shortId } from '../parts/format.js'
 import { cancelButton, FINAL_STATUSES, jobPath, retryButton, statusChip } from '../parts/jobs.js'
 import { list } from '../parts/list.js'
 import { subscribe } from '../parts/streams.js'
@@ -143,13 +143,6 @@ const columnsFor = (isAdmin) => [
   { name: 'Key', isHidden: true, show: ({ key }) => key && h('code', { class: 'bound' }, key) },
   { name: 'Request', isHidden: true, show: ({ request_id }) => request_id && h('code', { class: 'bound' }, request_id) },
 ]
-
-/** Formats a time of today as a time, and another with its date. */
-function formatShort(iso) {
-  const time = new Date(iso)
-  const isToday = time.toDateString() === new Date().toDateString()
-  return isToday ? time.toLocaleTimeString('en-GB') : time.toLocaleString('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })
-}
 
 const durationBetween = (from, to) => (from === null || to === null ? null : formatDuration(Date.parse(to) - Date.parse(from)))
 
