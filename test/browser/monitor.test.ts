@@ -195,7 +195,7 @@ describe('the monitor in a browser', {
     await fail('internal', 2)
     const page = await open(t, '/monitor')
     await signIn(page)
-    const groups = findSection(page, 'Failed').getByRole('listitem')
+    const groups = findSection(page, 'Failed in the last hour').getByRole('listitem')
     const retry = groups.filter({ hasText: 'database.busy' }).getByRole('button', { name: /^Retry all/ })
     await groups.first().getByText('internal', { exact: true }).waitFor()
     await press(page, retry)

@@ -50,9 +50,13 @@ describe('the shell of all pages', {
     assert.deepEqual(await findViolations(page), [])
     await proof.getByLabel('Password').fill(PASSWORD)
     await page.keyboard.press('Enter')
-    await page
-      .getByRole('dialog', { name: 'Your new API key' })
-      .getByText(/^mill_live_/)
+    const key = page.getByRole('dialog', { name: 'Your new API key' })
+    await key.getByText(/^mill_live_/).waitFor()
+    // Outside of an open dialog, screen readers find no message.
+    await key.getByRole('button', { name: 'Copy API key' }).click()
+    await key
+      .getByRole('status')
+      .getByText(/Copied|does not allow copying/)
       .waitFor()
     await page.keyboard.press('Escape')
     await page.getByRole('row', { name: /Proven/ }).waitFor()

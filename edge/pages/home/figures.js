@@ -87,7 +87,7 @@ function listOf(name, status, { items, next }) {
       'li',
       {},
       h('span', { class: 'line' }, h('a', { class: 'job', href: jobPath(job_id) }, task, h('code', {}, shortId(job_id))), h('span', { class: 'gap' }), age),
-      h('span', { class: error === null ? 'soft short' : 'bad short' }, error === null ? label : error.detail),
+      h('span', { class: error === null ? 'soft clamp' : 'bad clamp' }, error === null ? label : error.detail),
     )
   }
   const all = items.length > SHOWN ? h('p', {}, h('a', { href: jobsPath({ status }) }, `All ${name.toLowerCase()} jobs`)) : null

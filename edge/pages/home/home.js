@@ -96,7 +96,7 @@ function item({ tone, text, detail, href, action, button }) {
     'li',
     { class: `finding ${tone}` },
     h('span', { class: 'lamp', 'aria-hidden': 'true' }),
-    h('span', { class: 'what' }, h('strong', {}, text), detail ? h('span', { class: 'soft short' }, detail) : null),
+    h('span', { class: 'what' }, h('strong', {}, text), detail ? h('span', { class: 'soft clamp' }, detail) : null),
     h('span', { class: 'actions' }, link, button ?? null),
   )
 }

@@ -6,7 +6,7 @@ import { copyButton, h } from '../parts/dom.js'
 import { formatDateTime } from '../parts/format.js'
 import { callAndWait } from '../parts/jobs.js'
 import { section } from '../parts/states.js'
-import { chip, table } from '../parts/table.js'
+import { chip, scrollBox, table } from '../parts/table.js'
 
 const PATH = '/api/v1/comms/domains'
 const TONES = { verified: 'good', pending: 'warn', not_started: 'warn', temporary_failure: 'warn', failed: 'bad' }
@@ -41,7 +41,7 @@ function domainTable(domains, part) {
   const { node, body, row } = table('Sending domains', [['Domain', 'name'], ['State', ''], ['Region', ''], ['Added', 'number'], ['', 'act']])
   const buttons = (domain) => h('span', { class: 'actions' }, recordsButton(domain, part), checkButton(domain, part))
   body.append(...domains.map((domain) => row(h('strong', {}, domain.name), statusChip(domain.status), domain.region, domain.created_at && formatDateTime(domain.created_at), buttons(domain))))
-  return h('div', { class: 'scroll' }, node)
+  return scrollBox('Sending domains', node)
 }
 
 // Adding a domain that exists returns its records and changes nothing.
@@ -102,5 +102,5 @@ function recordTable({ name, status, records }) {
       ),
     ),
   )
-  return h('div', {}, h('p', {}, statusChip(status)), h('div', { class: 'scroll' }, node))
+  return h('div', {}, h('p', {}, statusChip(status)), scrollBox(`DNS records of ${name}`, node))
 }

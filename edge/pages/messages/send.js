@@ -8,7 +8,7 @@ import { formatBytes, formatCount, formatDateTime } from '../parts/format.js'
 import { jobPath } from '../parts/jobs.js'
 import { section } from '../parts/states.js'
 import { subscribe } from '../parts/streams.js'
-import { facts, table } from '../parts/table.js'
+import { facts, scrollBox, table } from '../parts/table.js'
 import { CHANNEL_NAMES, isCancellable, isOpen, STATE_HELP, stateChip } from './states.js'
 
 export function page({ params, setTitle }) {
@@ -80,11 +80,11 @@ function showRecipients({ recipients, to, status }) {
   if (rows.length === 0) return null
   const { node, body, row } = table('Recipients', [['Address', 'name'], ['State', ''], ['Reason', 'text']])
   body.append(...rows.map((one) => row(one.address, stateChip(one.status), one.detail)))
-  return h('div', { class: 'scroll' }, node)
+  return scrollBox('Recipients', node)
 }
 
 function showAttachments({ attachments }) {
   const { node, body, row } = table('Attachments', [['File', 'name'], ['Type', ''], ['Size', 'number']])
   body.append(...attachments.map(({ document_id, filename, media_type, byte_size }) => row(h('a', { href: `/documents/${document_id}` }, filename), media_type, formatBytes(byte_size))))
-  return h('div', { class: 'scroll' }, node)
+  return scrollBox('Attachments', node)
 }

@@ -6,7 +6,7 @@ import { confirmAction } from '../parts/dialog.js'
 import { h } from '../parts/dom.js'
 import { formatCount, formatDuration, now, shortId } from '../parts/format.js'
 import { FINAL_STATUSES as ENDED, jobPath, statusChip } from '../parts/jobs.js'
-import { table } from '../parts/table.js'
+import { scrollBox, table } from '../parts/table.js'
 import { jobsPath } from './bulk.js'
 
 const STATES = ['waiting', 'queued', 'running', 'done', 'failed', 'cancelled']
@@ -90,7 +90,7 @@ export function groupsOf(id, jobs) {
           )
     body.append(row(h('strong', {}, task), ...STATES.map(link)))
   }
-  return [h('div', { class: 'scroll' }, node)]
+  return [scrollBox('Jobs by task and state', node)]
 }
 
 /** Returns the item of the timeline for a job that has started. */

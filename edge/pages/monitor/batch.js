@@ -20,9 +20,11 @@ const READ_MS = 1500
 export function makeBatch(id) {
   const path = `/api/v1/batches/${encodeURIComponent(id)}`
   const [summary, tools] = [h('div', {}), h('div', { class: 'actions' })]
-  const graph = h('div', { class: 'body' }, skeleton(6))
+  const graph = h('div', {})
+  const body = h('div', { class: 'body' }, skeleton(6))
   const lines = h('div', { class: 'lines-of-jobs' })
-  const node = h('div', { class: 'parts' }, panel('Jobs of the batch', { tools: [tools] }, summary, graph), panel('Timeline', {}, lines))
+  const node = h('div', { class: 'parts' }, panel('Jobs of the batch', { tools: [tools] }, body))
+  const timelinePanel = panel('Timeline', {}, lines)
   const state = { jobs: new Map(), isLarge: false, drawn: null, timer: null, toolsKey: '' }
 
   const load = async () => {
@@ -31,9 +33,11 @@ export function makeBatch(id) {
       state.jobs = new Map(jobs.map((job) => [job.job_id, job]))
       showBatch(batch)
       showJobs()
+      body.replaceChildren(summary, graph)
+      node.append(timelinePanel)
       if (!ENDED.has(batch.status)) follow()
     } catch (error) {
-      graph.replaceChildren(failure(error, load))
+      body.replaceChildren(failure(error, load))
     }
   }
   const showBatch = (batch) => {

@@ -2,7 +2,7 @@
 
 import { call, withQuery } from '../parts/api.js'
 import { h, panel, reconcile, setText } from '../parts/dom.js'
-import { formatCount, formatDateTime, showAge } from '../parts/format.js'
+import { formatCount, formatDateTime, formatShort, showAge } from '../parts/format.js'
 import { sparkline } from '../parts/spark.js'
 import { failure } from '../parts/states.js'
 import { bulkButton, jobsPath } from './bulk.js'
@@ -46,7 +46,7 @@ export function makeFailures() {
     ' · ',
     h('a', { href: '/monitor/jobs?status=failed' }, 'All failed jobs'),
   )
-  return { node: panel('Failed', {}, ...groups.nodes, allLink), load }
+  return { node: panel('Failed in the last hour', {}, ...groups.nodes, allLink), load }
 }
 
 /** Makes the panel that groups failures of a chosen period by task and code. */
@@ -94,8 +94,6 @@ function groupList(nothing, period, most) {
   }
   return { nodes: [list, empty, more, capped], show }
 }
-
-const formatShort = (iso) => new Date(iso).toLocaleString('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })
 
 function groupRow({ task, queue, code }, period) {
   const [jobs, ended, detail] = [h('strong', { class: 'figure' }), h('span', { class: 'figure soft' }), h('span', { class: 'bad detail' })]

@@ -3,7 +3,7 @@
 import { h, panel } from '../parts/dom.js'
 import { formatTimeMs } from '../parts/format.js'
 import { TONES } from '../parts/jobs.js'
-import { table } from '../parts/table.js'
+import { scrollBox, table } from '../parts/table.js'
 
 const MAX_ROWS = 500
 
@@ -15,7 +15,8 @@ export function makeEvents() {
     ['Details', 'wide'],
   ])
   const empty = h('p', { class: 'soft' }, 'No events yet.')
-  const content = h('div', { class: 'scroll', hidden: true }, node)
+  const content = scrollBox('Events', node)
+  content.hidden = true
   let lastSeq = 0
   let lastStatus = null
   const add = (seq, kind, at, data) => {

@@ -2,7 +2,7 @@
 
 import { h, panel } from '../parts/dom.js'
 import { formatTimeMs } from '../parts/format.js'
-import { table } from '../parts/table.js'
+import { scrollBox, table } from '../parts/table.js'
 
 const TONES = { warn: 'warn', error: 'bad', fatal: 'bad' }
 
@@ -17,7 +17,7 @@ export function makeLog() {
     ['Level', ''],
     ['Message', 'wide'],
   ])
-  const node = panel('Log', { hidden: true }, h('div', { class: 'scroll' }, lines), h('p', { class: 'soft' }, 'The log of the worker has all lines.'))
+  const node = panel('Log', { hidden: true }, scrollBox('Log', lines), h('p', { class: 'soft' }, 'The log of the worker has all lines.'))
   let shown = ''
   const update = ({ log }) => {
     node.hidden = log === null || log.length === 0

@@ -4,10 +4,11 @@ import { button } from '../parts/actions.js'
 import { call } from '../parts/api.js'
 import { openDialog } from '../parts/dialog.js'
 import { h } from '../parts/dom.js'
-import { formatCount, formatDateTime, formatDuration, now, shortId } from '../parts/format.js'
+import { formatCount, formatDateTime, formatDuration, formatShort, now, shortId } from '../parts/format.js'
 import { cancelButton, FINAL_STATUSES, jobPath, retryButton, statusChip } from '../parts/jobs.js'
 import { list } from '../parts/list.js'
 import { subscribe } from '../parts/streams.js'
+import { clamped } from '../parts/table.js'
 import { bulkButton, bulkOfSelected } from './bulk.js'
 import { openNewJob } from './enqueue.js'
 import { makeFailureGroups } from './failures.js'
@@ -133,7 +134,7 @@ const columnsFor = (isAdmin) => [
   {
     name: 'Label or error',
     kind: 'wide',
-    show: ({ label, error }) => (error === null ? clamped(label) : clamped([error.code, error.detail].filter(Boolean).join(': '), 'bad')),
+    show: ({ label, error }) => (error === null ? clamped(label) : h('span', { class: 'bad' }, clamped([error.code, error.detail].filter(Boolean).join(': ')))),
   },
   { name: 'Attempts', kind: 'number', isHidden: true, show: ({ attempts }) => formatCount(attempts) },
   { name: 'Finished', kind: 'number', isHidden: true, show: ({ finished_at }) => finished_at && formatDateTime(finished_at) },
@@ -142,16 +143,6 @@ const columnsFor = (isAdmin) => [
   { name: 'Key', isHidden: true, show: ({ key }) => key && h('code', { class: 'bound' }, key) },
   { name: 'Request', isHidden: true, show: ({ request_id }) => request_id && h('code', { class: 'bound' }, request_id) },
 ]
-
-/** Makes a text of at most two lines, with the whole text in its title. */
-const clamped = (text, tone = '') => (text === '' ? null : h('span', { class: `clamp ${tone}`, title: text }, text))
-
-/** Formats a time of today as a time, and another with its date. */
-function formatShort(iso) {
-  const time = new Date(iso)
-  const isToday = time.toDateString() === new Date().toDateString()
-  return isToday ? time.toLocaleTimeString('en-GB') : time.toLocaleString('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })
-}
 
 const durationBetween = (from, to) => (from === null || to === null ? null : formatDuration(Date.parse(to) - Date.parse(from)))
 

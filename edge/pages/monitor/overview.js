@@ -3,14 +3,17 @@
 
 import { h, panel, reconcile, setText } from '../parts/dom.js'
 import { formatCount, formatRate, setClock } from '../parts/format.js'
+import { skeleton } from '../parts/states.js'
 import { subscribe } from '../parts/streams.js'
-import { table, tiles } from '../parts/table.js'
+import { scrollBox, table, tiles } from '../parts/table.js'
 import { makeFailures } from './failures.js'
 import { makeQueues } from './queues.js'
 import { queuedRow, runningRow, waitingRow, workerRow } from './rows.js'
 
 // Longer lists are on the page of jobs.
 const MAX_SHOWN = 20
+// A stream that is held back does not keep the panels from the page.
+const MAX_WAIT_MS = 2000
 
 export function page({ showConnection }) {
   const figures = tiles([
@@ -49,7 +52,9 @@ export function page({ showConnection }) {
   const showWorkers = (items, { total }) => {
     workers.show(items, total.alive)
     figures.set('Workers', formatCount(total.alive))
+    streamed.resolve()
   }
+  const streamed = Promise.withResolvers()
   subscribe(
     'overview',
     {
@@ -60,15 +65,24 @@ export function page({ showConnection }) {
       waiting: withClock(waiting.show),
       workers: withClock(showWorkers),
     },
-    (state) => showConnection(typeof state === 'number' ? 'lost' : state),
+    (state) => {
+      showConnection(typeof state === 'number' ? 'lost' : state)
+      if (state !== 'live') streamed.resolve()
+    },
   )
-  return [
-    figures.node,
-    { node: h('div', { class: 'columns' }, failed.node, running.node), load: failed.load },
-    queues,
-    workers.node,
-    h('div', { class: 'columns' }, queued.node, waiting.node),
-  ]
+  // The panels appear together, because each has the height of its data.
+  const content = h('div', { class: 'parts' }, skeleton(12))
+  const load = async () => {
+    setTimeout(streamed.resolve, MAX_WAIT_MS)
+    await Promise.all([failed.load(), queues.load(), streamed.promise])
+    content.replaceChildren(
+      h('div', { class: 'columns' }, failed.node, running.node),
+      queues.node,
+      workers.node,
+      h('div', { class: 'columns' }, queued.node, waiting.node),
+    )
+  }
+  return [figures.node, { node: content, load }]
 }
 
 /** Makes a list of jobs, with a note if it is empty or cannot show all. `total` sets the number of all jobs. */
@@ -117,5 +131,5 @@ function makeWorkers() {
     more.hidden = unlisted <= 0
     setText(more, `and ${formatCount(unlisted)} more`)
   }
-  return { node: panel('Workers', {}, h('div', { class: 'scroll' }, node), more, empty), show }
+  return { node: panel('Workers', {}, scrollBox('Workers', node), more, empty), show }
 }

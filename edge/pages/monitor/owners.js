@@ -5,6 +5,7 @@ import { h, setText } from '../parts/dom.js'
 
 const known = new Map()
 
+/** Reads the email of an account; null if it cannot be read. */
 function readEmail(id) {
   if (!known.has(id))
     known.set(

@@ -6,7 +6,7 @@ import { announce, h, panel, reconcile, setText } from '../parts/dom.js'
 import { formatCount, formatDuration, formatRate, showAge } from '../parts/format.js'
 import { sparkline } from '../parts/spark.js'
 import { failure } from '../parts/states.js'
-import { table } from '../parts/table.js'
+import { scrollBox, table } from '../parts/table.js'
 import { jobsPath } from './bulk.js'
 
 // Milliseconds between two reads of past figures, by window.
@@ -30,7 +30,7 @@ export function makeQueues(onFigures) {
     ['Run time', 'number'],
     ['Action', 'act'],
   ])
-  const content = h('div', { class: 'scroll' }, node)
+  const content = scrollBox('Queues', node)
   const select = h('select', {}, ...Object.entries(WINDOWS).map(([value, text]) => h('option', { value }, text)))
   const period = h('label', { class: 'inline' }, 'The last ', select)
   const foldButton = h('button', { class: 'plain', type: 'button', 'aria-expanded': 'false' })

@@ -3,7 +3,7 @@
 import { actionButton, buttonByState } from '../parts/actions.js'
 import { call } from '../parts/api.js'
 import { h, reconcile, setBusy, setText } from '../parts/dom.js'
-import { formatBytes, formatCount, formatTime, shortId, showAge } from '../parts/format.js'
+import { formatBytes, formatCount, formatShort, shortId, showAge } from '../parts/format.js'
 import { cancelButton, jobPath, progressBar } from '../parts/jobs.js'
 
 const jobLink = (job) => h('a', { class: 'job', href: jobPath(job.job_id) }, job.name, h('code', {}, shortId(job.job_id)))
@@ -46,7 +46,7 @@ export function queuedRow(job) {
   const update = ({ created_at, due_at }) => {
     if (due_at === null) return showAge(waits, created_at)
     delete waits.dataset.since
-    setText(waits, `due ${formatTime(due_at)}`)
+    setText(waits, `due ${formatShort(due_at)}`)
   }
   return { node, update }
 }

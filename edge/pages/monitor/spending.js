@@ -6,7 +6,7 @@ import { replaceAddress } from '../parts/filters.js'
 import { announce, h, panel } from '../parts/dom.js'
 import { formatCount, formatDollars } from '../parts/format.js'
 import { emptyNotice, failure, skeleton } from '../parts/states.js'
-import { table } from '../parts/table.js'
+import { scrollBox, table } from '../parts/table.js'
 
 const PERIODS = [7, 30, 90, 366]
 const DEFAULT_PERIOD = '30'
@@ -56,18 +56,17 @@ function cutOf(tables, name) {
 
 /** Makes a chart of stacked bars by day, with the retention's cut as a mark. */
 function makeChart(title, layers, days, format, cut) {
-  const chart = timeChart({ title, series: layers.map(({ name, tone }) => ({ name, tone, kind: 'bars' })), format, isStacked: true, height: 190 })
+  const chart = timeChart({ title, series: layers.map(({ name, tone }) => ({ name, tone, kind: 'bars' })), format, isStacked: true, isDaily: true, height: 190 })
   const times = days.map((day) => Date.parse(day))
   const marks = cut !== null && cut > times[0] ? [{ at: cut, text: 'pruned before' }] : []
-  // The chart measures its width, so it is drawn once it is part of the page.
-  requestAnimationFrame(() => chart.draw({ times, values: layers.map(({ values }) => values) }, marks))
+  chart.draw({ times, values: layers.map(({ values }) => values) }, marks)
   return chart.node
 }
 
 /** Makes a table that builds its rows only when opened, because it may be long. */
 function makeByDay(caption, columns, rows) {
   const { node, body, row } = table(caption, columns)
-  const details = h('details', {}, h('summary', {}, 'By day'), h('div', { class: 'scroll' }, node))
+  const details = h('details', {}, h('summary', {}, 'By day'), scrollBox(caption, node))
   details.addEventListener('toggle', () => body.append(...rows.map((cells) => row(...cells))), { once: true })
   return details
 }
@@ -122,12 +121,14 @@ function showModels(body, models, days, cut) {
 function modelTable(caption, models, from) {
   const { node, body, row } = table(caption, MODEL_COLUMNS)
   body.append(...models.map((model, i) => row(...modelCells(model, toneOf(from + i)))))
-  return h('div', { class: 'scroll' }, node)
+  return scrollBox(caption, node)
 }
 
 function modelLayers(models, days) {
   const valuesOf = (its) => days.map((day) => its.reduce((total, model) => total + (model.days.find((entry) => entry.day === day)?.cost ?? 0), 0))
-  const own = models.slice(0, MAX_COLOURS).map((model, i) => ({ name: model.model_id, tone: toneOf(i), values: valuesOf([model]) }))
+  // Vendors may share the name of a model.
+  const nameOf = ({ model_id, vendor }) => (models.filter((other) => other.model_id === model_id).length > 1 ? `${model_id} (${vendor})` : model_id)
+  const own = models.slice(0, MAX_COLOURS).map((model, i) => ({ name: nameOf(model), tone: toneOf(i), values: valuesOf([model]) }))
   return models.length > MAX_COLOURS ? [...own, { name: 'all others', tone: toneOf(MAX_COLOURS), values: valuesOf(models.slice(MAX_COLOURS)) }] : own
 }
 
@@ -180,7 +181,7 @@ function showSends(body, sends, days, cut) {
   )
   body.replaceChildren(
     makeChart(`Messages by day, ${formatCount(sent)} sent in total`, layers, days, formatCount, cut),
-    h('div', { class: 'scroll' }, node),
+    scrollBox('Messages', node),
     byDay,
   )
   return sent

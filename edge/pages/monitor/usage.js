@@ -6,7 +6,7 @@ import { h } from '../parts/dom.js'
 import { formatByteChange, formatBytes, formatCount, formatDays, formatDollars } from '../parts/format.js'
 import { sparkline } from '../parts/spark.js'
 import { section } from '../parts/states.js'
-import { table, tiles } from '../parts/table.js'
+import { scrollBox, table, tiles } from '../parts/table.js'
 import { makeSpending } from './spending.js'
 
 const DAY_MS = 86_400_000
@@ -21,8 +21,8 @@ export function page() {
     ['Stored', 'in tables'],
     ['Growth', 'in 7 days'],
     ['Expired', 'beyond retention'],
-    ['Model costs', 'in the period below'],
-    ['Messages', 'sent in that period'],
+    ['Model costs', 'in the period'],
+    ['Messages', 'sent in the period'],
   ])
   let reading = null
   const readTables = () => (reading ??= call('GET', '/api/v1/system/tables').finally(() => (reading = null)))
@@ -56,8 +56,7 @@ function showGrowth({ at, bytes, tables }, figures) {
     height: 240,
     isStacked: true,
   })
-  // The chart measures its width, so it is drawn once it is part of the page.
-  requestAnimationFrame(() => chart.draw({ times, values: [...largest.map(sizeOf), rest] }, cutsOf(largest, today, times[0])))
+  chart.draw({ times, values: [...largest.map(sizeOf), rest] }, cutsOf(largest, today, times[0]))
   return [chart.node, h('p', { class: 'soft' }, 'A dashed line marks where the retention of a table ends. Older rows are pruned hourly.')]
 }
 
@@ -102,8 +101,7 @@ function tableOf(caption, tables) {
     ['Expired', 'number'],
   ])
   body.append(...tables.map((one) => row(...cellsOf(one))))
-  // Focusable, so that the keyboard can scroll it.
-  return h('div', { class: 'scroll', tabindex: '0', role: 'group', 'aria-label': caption }, node)
+  return scrollBox(caption, node)
 }
 
 function cellsOf({ name, rows, bytes, growth, bytes_by_day, oldest_day, retention }) {

@@ -3,7 +3,7 @@
 import uPlot from '/pages/vendor/uPlot.esm.js'
 import { h, svg } from './dom.js'
 import { formatDateTime } from './format.js'
-import { table } from './table.js'
+import { scrollBox, table } from './table.js'
 
 const TONES = ['--tone0', '--tone1', '--tone2', '--tone3', '--tone4', '--tone5']
 const MAX_TABLE_ROWS = 200
@@ -119,22 +119,28 @@ export function timeChart({ title, series, format, formatTick = format, sync, he
     const { node: values, body, row } = table(title, [['Time', 'name'], ...series.map(({ name }) => [name, 'number'])])
     const from = Math.max(0, shown.times.length - MAX_TABLE_ROWS)
     for (let i = shown.times.length - 1; i >= from; i--) body.append(row(formatAt(shown.times[i]), ...shown.values.map((list) => (list[i] === null ? null : format(list[i])))))
-    rows.replaceChildren(h('div', { class: 'scroll', tabindex: '0', role: 'group', 'aria-label': `${title}: values` }, values))
+    rows.replaceChildren(scrollBox(`${title}: values`, values))
   }
   const redraw = () => {
     if (!node.isConnected) return charts.delete(redraw)
     if (shown !== null) make()
   }
   details.addEventListener('toggle', fillTable)
-  new ResizeObserver(() => plot?.setSize({ width: Math.max(200, box.clientWidth), height })).observe(box)
+  // A plot needs the width that its box has on the page.
+  const makeOnPage = () => plot === null && shown !== null && box.clientWidth > 0 && make()
+  new ResizeObserver(() => {
+    plot?.setSize({ width: Math.max(200, box.clientWidth), height })
+    makeOnPage()
+  }).observe(box)
   return {
     node,
     draw: (data, given = []) => {
       shown = data
       marks = given
       charts.add(redraw)
-      if (plot === null) make()
-      else plot.setData(dataOf(data))
+      if (plot !== null) plot.setData(dataOf(data))
+      // Often the box joins the page before the next frame.
+      else if (makeOnPage() === false) requestAnimationFrame(makeOnPage)
       fillTable()
     },
   }

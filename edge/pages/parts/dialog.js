@@ -15,13 +15,22 @@ export function openDialog(title, content, { isWide = false } = {}) {
   const node = h('dialog', { class: isWide ? 'wide' : '', 'aria-labelledby': id }, h('div', { class: 'head' }, h('h2', { id }, title), close), ...[content].flat())
   const closed = new Promise((resolve) => {
     node.addEventListener('close', () => {
+      moveNotices()
       node.remove()
       resolve(node.returnValue)
     })
   })
   document.body.append(node)
   node.showModal()
+  moveNotices()
   return { node, closed }
+}
+
+/** Moves messages and their buttons into the topmost open dialog, outside of which nothing can be seen or used. */
+function moveNotices() {
+  const host = [...document.querySelectorAll('dialog[open]')].at(-1) ?? document.body
+  const notices = document.getElementById('notices')
+  if (notices.parentElement !== host) host.append(notices)
 }
 
 /** Asks before an action that nothing can undo. Resolves to true if the person confirms. `isDanger` colours its button. */

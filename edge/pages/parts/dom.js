@@ -117,9 +117,14 @@ export function panel(title, { tools = [], ...props }, ...children) {
   return h('section', { class: 'panel', 'aria-labelledby': id, ...props }, h('div', { class: 'head' }, h('h2', { id }, title), bar), ...children)
 }
 
+const ANNOUNCEMENT_MS = 6000
+let announcementTimer = null
+
 /** Shows a message that screen readers read out. `isBad` marks a failure, which stays until the next message. */
 export function announce(text, { isBad = false } = {}) {
   const status = document.getElementById('announcement')
+  clearTimeout(announcementTimer)
+  if (!isBad) announcementTimer = setTimeout(() => setText(status, ''), ANNOUNCEMENT_MS)
   status.textContent = ''
   status.className = isBad ? 'bad' : ''
   // Screen readers skip an unchanged text.

@@ -15,11 +15,12 @@ export function formatCount(n) {
   return n.toLocaleString('en')
 }
 
-/** Formats a rate of events per second. Rates below one are shown per minute. */
+/** Formats a rate of events per second. Low rates are shown per minute or hour. */
 export function formatRate(perSecond) {
   if (perSecond === 0) return '0'
   if (perSecond >= 100) return `${formatCount(Math.round(perSecond))}/s`
-  return perSecond >= 1 ? `${perSecond.toFixed(1)}/s` : `${formatCount(Math.round(perSecond * 60))}/min`
+  if (perSecond >= 1) return `${perSecond.toFixed(1)}/s`
+  return perSecond >= 1 / 60 ? `${formatCount(Math.round(perSecond * 60))}/min` : `${formatCount(Math.round(perSecond * 3600))}/h`
 }
 
 /** Formats a duration in ms to about two significant figures. */
@@ -68,6 +69,13 @@ export function formatDays(n) {
 
 export function formatTime(iso) {
   return new Date(iso).toLocaleTimeString('en-GB', { hour12: false })
+}
+
+/** Formats a time of today as a time, and another with its date. */
+export function formatShort(iso) {
+  const time = new Date(iso)
+  const isToday = time.toDateString() === new Date().toDateString()
+  return isToday ? time.toLocaleTimeString('en-GB') : time.toLocaleString('en-GB', { day: 'numeric', month: 'short', hour: '2-digit', minute: '2-digit' })
 }
 
 /** Formats the time of day to the millisecond. */

@@ -1,11 +1,12 @@
 // Lists: tables with filters, an order, columns to choose, selection and pages by cursor.
 
 import { readList, withQuery } from './api.js'
-import { announce, focusNode, h, panel, setText } from './dom.js'
-import { filterBar, replaceAddress } from './filters.js'
+import { announce, focusNode, h, isBusy, panel, setBusy, setText } from './dom.js'
+import { filterBar } from './filters.js'
 import { formatCount } from './format.js'
+import { columnChooser, selectionBar } from './list-tools.js'
 import { emptyNotice, failure, skeleton } from './states.js'
-import { cell } from './table.js'
+import { cell, scrollBox } from './table.js'
 
 // Number of rows up to which a list does not show their number.
 const SHORT = 10
@@ -39,7 +40,7 @@ export function list(options) {
   const head = h('tr', { role: 'row' })
   const body = h('tbody', { role: 'rowgroup' })
   const table = h('table', { role: 'table' }, h('caption', { class: 'hidden' }, title), h('thead', { role: 'rowgroup' }, head), body)
-  const scroller = h('div', { class: 'scroll', role: 'group', 'aria-label': title }, table)
+  const scroller = scrollBox(title, table)
   const count = h('p', { class: 'soft count', role: 'status' })
   const more = h('button', { class: 'plain', type: 'button', hidden: true, onclick: () => readMore() }, 'More')
   const content = h('div', { class: 'body' }, skeleton(5))
@@ -61,16 +62,22 @@ export function list(options) {
       if (reading !== state.reading) return
       content.replaceChildren(failure(error, load))
       setText(count, '')
+      more.hidden = true
       if (error.status === 0) addEventListener('online', load, { once: true })
     } finally {
-      node.removeAttribute('aria-busy')
+      if (reading === state.reading) node.removeAttribute('aria-busy')
     }
   }
   const itemsOf = ({ items, data }) => options.items?.(data) ?? items
   const readMore = async () => {
+    if (isBusy(more)) return
+    setBusy(more, 'Reading…')
+    const { reading } = state
     const last = body.lastElementChild
     try {
       const page = await readList(state.next)
+      // The filters or the order have changed meanwhile.
+      if (reading !== state.reading) return
       state.items.push(...itemsOf(page))
       state.next = page.next
       redraw()
@@ -79,6 +86,9 @@ export function list(options) {
       if (more.hidden) focusNode(last?.nextElementSibling ?? body)
     } catch (error) {
       announce(error.message, { isBad: true })
+    } finally {
+      more.removeAttribute('aria-disabled')
+      setText(more, 'More')
     }
   }
   const setSort = (sort) => {
@@ -95,7 +105,6 @@ export function list(options) {
     // Moving the table would lose the focus.
     if (isEmpty) content.replaceChildren(emptyNotice(text, ...clear))
     else if (content.firstElementChild !== scroller) content.replaceChildren(scroller)
-    makeScrollable(content.firstElementChild)
     // Nothing can be filtered or shown in other columns.
     const isUnused = isEmpty && !filters.isActive()
     for (const tool of [filters.node, chooser.node]) if (tool !== null) tool.hidden = isUnused
@@ -180,70 +189,8 @@ function keepPlace(body, keys, draw) {
 const nameOf = (control) => control.getAttribute('aria-label') ?? control.textContent
 const controlsOf = (row) => [...row.querySelectorAll('button, a[href], input, select')]
 
-/** Lets the keyboard scroll a table that is wider than its panel. */
-function makeScrollable(box) {
-  if (!box?.classList.contains('scroll')) return
-  requestAnimationFrame(() => box.scrollWidth > box.clientWidth && box.setAttribute('tabindex', '0'))
-}
-
 function orderSelect(orders, current, onChange) {
   if (orders === undefined) return null
   const select = h('select', { onchange: () => onChange(select.value === '' ? null : select.value) }, ...orders.map(([value, text]) => h('option', { value, selected: value === (current() ?? '') }, text)))
   return { node: h('label', { class: 'inline' }, 'Order ', select), setValue: (value) => (select.value = value ?? '') }
-}
-
-/** Makes a menu that hides columns. The address of the page names those that differ from the default. */
-function columnChooser(name, columns, onChange) {
-  const parameter = name === undefined ? 'columns' : `${name}.columns`
-  const optional = columns.filter(({ kind, isFixed }) => kind !== 'name' && isFixed !== true)
-  const changed = new Set((new URLSearchParams(location.search).get(parameter) ?? '').split(',').filter(Boolean))
-  const isShown = (column) => changed.has(column.name) === (column.isHidden === true)
-  if (optional.length < 4) return { node: null, isShown: ({ isHidden }) => isHidden !== true }
-  const toggle = (column) => (event) => {
-    if (event.target.checked === (column.isHidden !== true)) changed.delete(column.name)
-    else changed.add(column.name)
-    replaceAddress({ [parameter]: [...changed].join(',') })
-    onChange()
-  }
-  const boxes = optional.map((column) => h('label', { class: 'box' }, h('input', { type: 'checkbox', checked: isShown(column), onchange: toggle(column) }), column.name))
-  return { node: h('details', { class: 'menu' }, h('summary', {}, 'Columns'), h('div', { class: 'sheet' }, ...boxes)), isShown }
-}
-
-/** Makes the checkboxes of rows, and the bar that acts on those selected. */
-function selectionBar(bulk, state, key, api) {
-  const text = h('span', {})
-  const chosen = () => state.items.filter((item) => state.selected.has(key(item)))
-  const buttons = bulk.map(([label, run]) =>
-    h('button', { class: 'plain', type: 'button', onclick: () => Promise.resolve(run(chosen(), api())).catch((error) => announce(`${label}: ${error.message}`, { isBad: true })) }, label),
-  )
-  const node = bulk.length === 0 ? null : h('div', { class: 'actions selection', hidden: true, role: 'group', 'aria-label': 'Selected rows' }, text, ...buttons)
-  let allBox = null
-  const update = () => {
-    if (node === null) return
-    node.hidden = state.selected.size === 0
-    setText(text, `${formatCount(state.selected.size)} selected`)
-    if (allBox !== null) allBox.checked = state.selected.size > 0 && state.selected.size === state.items.length
-  }
-  return {
-    node,
-    update,
-    box: (item, label) => {
-      const box = h('input', { type: 'checkbox', 'aria-label': `Select ${label}`, checked: state.selected.has(key(item)) })
-      box.addEventListener('change', () => {
-        if (box.checked) state.selected.add(key(item))
-        else state.selected.delete(key(item))
-        update()
-      })
-      return box
-    },
-    all: () => {
-      allBox = h('input', { type: 'checkbox', 'aria-label': 'Select all' })
-      allBox.addEventListener('change', () => {
-        state.selected = new Set(allBox.checked ? state.items.map(key) : [])
-        for (const box of node.parentElement.querySelectorAll('td.select input')) box.checked = allBox.checked
-        update()
-      })
-      return allBox
-    },
-  }
 }

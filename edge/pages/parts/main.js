@@ -8,8 +8,9 @@ import { askForProof, makeSignIn, showSignIn } from './sign-in.js'
 import { shortcut } from './shortcuts.js'
 import { adviceFor, notice } from './states.js'
 
-// Sections that load within this time appear together, so that none moves another.
+// Parts that load within this time appear together. After it, each waits for those above it, so that none moves another.
 const SETTLE_MS = 400
+const MAX_WAIT_MS = 3000
 
 const byId = (id) => document.getElementById(id)
 const view = byId('view')
@@ -100,9 +101,25 @@ async function continueAs(account) {
   return false
 }
 
-/** Hides the heading of a section from the eye if it repeats the heading of the page. */
-function hideRepeatedHeading(title) {
-  for (const node of view.querySelectorAll('h2')) if (node.textContent === title) node.classList.add('hidden')
+/** Hides the headings of a part from the eye if they repeat the heading of the page. */
+function hideRepeatedHeadings(part) {
+  for (const node of part.querySelectorAll('h2')) if (node.textContent === heading.textContent) node.classList.add('hidden')
+}
+
+const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** Loads the parts of a page and shows them from top to bottom. */
+async function showParts(parts, tabs) {
+  const loads = parts.map((part) => Promise.resolve(part.load?.()).catch(() => {}))
+  const patience = wait(MAX_WAIT_MS)
+  await Promise.race([Promise.all(loads), wait(SETTLE_MS)])
+  view.replaceChildren(...[tabs, heading].filter(Boolean))
+  for (const [i, part] of parts.entries()) {
+    const node = part.node ?? part
+    hideRepeatedHeadings(node)
+    view.append(node)
+    await Promise.race([loads[i], patience])
+  }
 }
 
 function loadStyle(file) {
@@ -130,10 +147,7 @@ async function start() {
   const [module] = await loading
   const context = { account, params: readParams(), showConnection, setTitle, view }
   const parts = (await module.page(context)).filter(Boolean)
-  const loads = Promise.allSettled(parts.map((part) => part.load?.()))
-  await Promise.race([loads, new Promise((resolve) => setTimeout(resolve, SETTLE_MS))])
-  view.replaceChildren(...[tabs, heading].filter(Boolean), ...parts.map((part) => part.node ?? part))
-  hideRepeatedHeading(heading.textContent)
+  await showParts(parts, tabs)
   if (location.hash !== '') document.getElementById(location.hash.slice(1))?.scrollIntoView()
 }
 

@@ -15,6 +15,16 @@ export function table(caption, columns) {
   return { node, body, row }
 }
 
+/** Makes a box in which a wide table scrolls sideways. The keyboard reaches it only while there is something to scroll. */
+export function scrollBox(label, node) {
+  const box = h('div', { class: 'scroll', role: 'group', 'aria-label': label }, node)
+  const update = () => (box.scrollWidth > box.clientWidth ? box.setAttribute('tabindex', '0') : box.removeAttribute('tabindex'))
+  const observer = new ResizeObserver(update)
+  observer.observe(box)
+  observer.observe(node)
+  return box
+}
+
 /** Makes the cell of a column `[name, kind]`. Cards omit a cell without content. */
 export function cell([name, kind], content) {
   const isAbsent = content === null || content === undefined || content === ''

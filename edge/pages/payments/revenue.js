@@ -37,8 +37,7 @@ export function revenueChart(currencies) {
       const payments = series.points.reduce((sum, point) => sum + point.payments, 0)
       if (payments === 0) return null
       setText(total, `${formatMoney(revenue, currency)} by ${formatCount(payments)} ${payments === 1 ? 'payment' : 'payments'} in ${series.days} days`)
-      // The chart needs its width, which it has once it is in the document.
-      requestAnimationFrame(() => chart.draw({ times: series.points.map(({ date }) => Date.parse(date)), values: [series.points.map(({ revenue_cents }) => revenue_cents)] }))
+      chart.draw({ times: series.points.map(({ date }) => Date.parse(date)), values: [series.points.map(({ revenue_cents }) => revenue_cents)] })
       return [total, chart.node]
     },
     actions: [money.node, days.node],

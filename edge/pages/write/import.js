@@ -6,7 +6,7 @@ import { h, isBusy, panel, setBusy, setText } from '../parts/dom.js'
 import { formatCount } from '../parts/format.js'
 import { jobPath, progressBar, waitForJob } from '../parts/jobs.js'
 import { failure } from '../parts/states.js'
-import { table, tiles } from '../parts/table.js'
+import { scrollBox, table, tiles } from '../parts/table.js'
 
 const CONFLICTS = [
   ['skip', 'Keep the existing post'],
@@ -89,7 +89,7 @@ function problemTable(errors) {
     add(errors.slice(SHOWN))
     more.remove()
   })
-  return h('div', {}, h('h4', {}, 'Files that made no post'), h('div', { class: 'scroll', role: 'group', 'aria-label': 'Files that made no post', tabindex: '0' }, node), errors.length > SHOWN ? more : null)
+  return h('div', {}, h('h4', {}, 'Files that made no post'), scrollBox('Files that made no post', node), errors.length > SHOWN ? more : null)
 }
 
 function exportPanel() {
