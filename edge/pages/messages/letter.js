@@ -30,7 +30,7 @@ function copyNode(node) {
 function makeCopy(node) {
   const { tagName } = node
   const children = copyChildren(node)
-  // Headings of an email are none of this page.
+  // Headings of an email must not join those of this page.
   if (/^H[1-6]$/.test(tagName)) return h('p', { class: `title ${tagName.toLowerCase()}` }, ...children)
   if (tagName === 'A') return copyLink(node, children)
   if (BLOCKS.has(tagName) || tagName === 'CENTER') return h('div', {}, ...children)

@@ -6,20 +6,12 @@ import { showHtml } from './letter.js'
 
 const WAIT_MS = 300
 
-/**
- * Makes a preview. `update({ name, variables, contents })` renders a template, or the unsaved `contents` of one, and
- * `clear(text)` shows a text instead.
- */
+/** Makes a preview. `update({ name, variables, contents })` renders a template, or the unsaved `contents` of one. */
 export function makePreview() {
   const box = h('div', { class: 'shown' }, h('p', { class: 'soft' }, 'The preview appears here.'))
   const node = h('section', { class: 'preview', 'aria-label': 'Preview' }, h('h3', {}, 'Preview'), box)
   let timer = null
   let reading = null
-  const clear = (text) => {
-    clearTimeout(timer)
-    reading = null
-    box.replaceChildren(h('p', { class: 'soft' }, text))
-  }
   const render = async ({ name, ...json }) => {
     const own = (reading = Symbol(name))
     try {
@@ -33,7 +25,7 @@ export function makePreview() {
     clearTimeout(timer)
     timer = setTimeout(render, WAIT_MS, given)
   }
-  return { node, update, clear }
+  return { node, update }
 }
 
 /** Returns sample values of variables without a default. */

@@ -28,7 +28,8 @@ export function revenueChart(currencies) {
   const part = section({
     title: 'Revenue',
     note: 'Payments less refunds, by day in UTC. A refund counts on the day of its payment.',
-    rows: 8,
+    // Without any payment there is no chart to make room for.
+    rows: currencies.length === 0 ? 1 : 8,
     empty: 'Nobody has paid in this currency and period.',
     read: () => call('GET', `/api/v1/payment/admin/revenue-timeseries?days=${days.control.value}&currency=${money.control.value}`),
     show: (series) => {
