@@ -33,7 +33,7 @@ export function makeQueues(onFigures) {
   const content = scrollBox('Queues', node)
   const select = h('select', {}, ...Object.entries(WINDOWS).map(([value, text]) => h('option', { value }, text)))
   const period = h('label', { class: 'inline' }, 'The last ', select)
-  const foldButton = h('button', { class: 'plain', type: 'button', 'aria-expanded': 'false' })
+  const foldButton = h('button', { class: 'plain', type: 'button', 'aria-expanded': 'false', hidden: true })
   let [depths, figures, showsIdle, timer, hasShown] = [[], [], false, null, false]
 
   const draw = () => {
