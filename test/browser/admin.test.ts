@@ -162,7 +162,7 @@ describe('admin pages', { skip: chromium === null && SKIP_REASON, concurrency: f
     await queues.getByRole('button', { name: 'Hide idle queues' }).click()
     await voice.getByRole('button', { name: 'Resume voice' }).click()
     await voice.getByText('paused', { exact: true }).waitFor({ state: 'hidden' })
-    await page.getByLabel('The last').selectOption('week')
+    await queues.getByLabel('The last').selectOption('week')
     await queues.getByRole('img', { name: /^Jobs of documents that finished in the last week/ }).waitFor()
     await query('delete from queue_control')
   })

@@ -187,6 +187,7 @@ describe('pages of messages', { skip: chromium === null && SKIP_REASON, concurre
     assert.equal(await page.getByText('It is unknown whether').count(), 0)
 
     await press(page, 'Sign out')
+    await page.getByLabel('Password').waitFor()
     await page.goto(`${new URL(page.url()).origin}/messages`)
     await signIn(page)
     await page.getByText('It is unknown whether 2 messages were sent.').waitFor()

@@ -11,7 +11,7 @@ const HEIGHT = 28
  * the CSS class: `area`, `line` or `marks` (a tick at each value above zero).
  */
 export function sparkline() {
-  const title = svg('title')
+  const title = svg('title', {}, 'No figures yet')
   const shapes = svg('g')
   const node = svg(
     'svg',
