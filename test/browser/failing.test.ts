@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import type { Page, Route } from 'playwright-core'
 import pages from '../../edge/pages/pages.json' with { type: 'json' }
 import { findChromium, launch, SKIP_REASON } from './chromium.ts'
-import { checkLooks, createContext, fillAll, waitUntilSettled } from './every-page.ts'
+import { checkLooks, createContext, waitUntilSettled } from './every-page.ts'
 import { startWatchedService } from './watched-service.ts'
 
 /** Opens every page while the API fails, at two widths and in both themes. */
@@ -37,8 +37,8 @@ describe('every page', { skip: chromium === null && SKIP_REASON, concurrency: fa
   if (chromium === null) return
   const service = await startWatchedService(chromium)
   const browser = await launch(chromium)
-  const [admin] = await service.query('select id from account order by id limit 1')
-  const addresses = await fillAll({ query: service.query, accountId: admin!.id as number })
+  // No row is read, so any id will do.
+  const addresses = pages.map(({ path }) => path.replace(/:\w+/g, '1'))
 
   for (const [name, fail] of Object.entries(FAILURES))
     test(`says so and stays accessible ${name}`, async (t) => {
