@@ -124,7 +124,7 @@ function attachButton(document, add, has) {
   return made
 }
 
-/** Returns the collections that the account may search; none if it may not. Of those that questions made, only `given`. */
+/** Returns the collections that the account may search; none if it may not. Names that questions made are omitted, apart from `given`. */
 export const readCollections = async (given) => {
   const names = await call('GET', withQuery('/rag/collections', { limit: 1000 })).catch(() => [])
   return names.filter((name) => name === given || !isOfQuestion(name))
