@@ -119,14 +119,18 @@ test('takes a picture of every page', {
   timeout: 600_000,
 }, async (t) => {
   mkdirSync(new URL('pages/', PICTURES_FOLDER), { recursive: true })
-  const [admin] = await query('select id from account order by id limit 1')
-  const addresses = await fillAll({ query, accountId: admin!.id as number })
+  // The other database writes slowly, so that progress can be seen.
+  const full = await createTestDatabase()
+  const viewer = new Client((await startProcess('edge', full.url)).ready.port!)
+  await viewer.register('admin@example.com')
+  const [admin] = await full.query('select id from account order by id limit 1')
+  const addresses = await fillAll({ query: full.query, accountId: admin!.id as number })
   const browser = await launch(chromium!)
   t.after(() => browser.close())
-  const context = await createContext(browser, { port: Number(new URL(client.base).port) })
+  const context = await createContext(browser, { port: Number(new URL(viewer.base).port) })
   for (const address of addresses) {
     const page = await context.newPage()
-    await page.goto(client.base + address)
+    await page.goto(viewer.base + address)
     await waitUntilSettled(page)
     for (const [width, height, colorScheme] of [
       [1440, 900, 'light'],
