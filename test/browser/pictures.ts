@@ -138,13 +138,9 @@ test('takes a picture of every page', {
     ] as const) {
       await page.setViewportSize({ width, height })
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+      const words = address.replace(/#.*/, '').split('/').filter(Boolean)
       const name =
-        address === '/'
-          ? 'home'
-          : address
-              .slice(1)
-              .replace(/[^\w]+/g, '-')
-              .replace(/-\d+$|-[\w]{20,}$/, '-one')
+        words.map((word) => (/^\d+$|^[\da-f-]{20,}$/.test(word) ? 'one' : word)).join('-') || 'home'
       await takeScreenshot(page, `pages/${name}-${width}`)
     }
     await page.close()
