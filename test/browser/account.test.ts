@@ -16,7 +16,6 @@ import { findSection, PASSWORD, startWatchedService } from './watched-service.ts
 /** Tests that a person can do everything of an account through the pages: sign-in, credentials, webhooks and data. */
 
 const chromium = findChromium()
-if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
 describe('the account pages', { skip: chromium === null && SKIP_REASON, concurrency: false }, async () => {
   if (chromium === null) return

@@ -20,7 +20,6 @@ import {
 /** Tests the admin pages for usage, jobs, queues and schedules. */
 
 const chromium = findChromium()
-if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
 describe('admin pages', { skip: chromium === null && SKIP_REASON, concurrency: false }, async () => {
   if (chromium === null) return

@@ -49,7 +49,6 @@ async function cutStream(route: Route): Promise<void> {
 }
 
 const chromium = findChromium()
-if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
 describe('chats in a browser', { skip: chromium === null && SKIP_REASON, concurrency: false }, async () => {
   if (chromium === null) return

@@ -8,13 +8,15 @@ const BROWSER_NAMES = ['chromium', 'chromium-browser', 'google-chrome-stable', '
 
 export const SKIP_REASON = `No Chromium is installed: browser tests need one of ${BROWSER_NAMES.join(', ')} in PATH, or CHROMIUM=/path/to/it. On Debian: apt-get install chromium`
 
-/** Returns the path of the Chromium executable, or null if none is installed. */
+/** Returns the path of the Chromium executable. If none is installed, prints how to install it and returns null. */
 export function findChromium(): string | null {
   const { CHROMIUM, PATH = '' } = process.env
   const candidates = CHROMIUM
     ? [CHROMIUM]
     : PATH.split(delimiter).flatMap((folder) => BROWSER_NAMES.map((name) => join(folder, name)))
-  return candidates.find(isExecutable) ?? null
+  const found = candidates.find(isExecutable) ?? null
+  if (found === null) process.stderr.write(`${SKIP_REASON}\n`)
+  return found
 }
 
 export function launch(executablePath: string): Promise<Browser> {

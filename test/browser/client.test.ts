@@ -12,7 +12,6 @@ import { signIn, startWatchedService } from './watched-service.ts'
 /** Tests the package that `npm run client` generates, in a browser. */
 
 const chromium = findChromium()
-if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
 describe('the client in a browser', { skip: chromium === null && SKIP_REASON }, async () => {
   if (chromium === null) return

@@ -11,7 +11,6 @@ import { findSection, press, READER_EMAIL, signIn, startWatchedService } from '.
 /** Tests the pages of documents as a person without a terminal uses them. */
 
 const chromium = findChromium()
-if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
 const text = (name: string, content: string) => ({
   name,

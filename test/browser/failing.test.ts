@@ -31,7 +31,6 @@ const FAILURES: Readonly<Record<string, (page: Page) => Promise<unknown>>> = {
 }
 
 const chromium = findChromium()
-if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
 describe('every page', { skip: chromium === null && SKIP_REASON, concurrency: false }, async () => {
   if (chromium === null) return

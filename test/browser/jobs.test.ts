@@ -11,7 +11,6 @@ import { EMAIL, findSection, PASSWORD, READER_EMAIL, signIn, startWatchedService
 /** Tests the home page, and the pages where owners and operators work with jobs. */
 
 const chromium = findChromium()
-if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
 const WIDER = 'document.documentElement.scrollWidth - document.documentElement.clientWidth'
 

@@ -10,7 +10,6 @@ import { findSection, READER_EMAIL, signIn, startWatchedService } from './watche
 /** Tests that a person sends messages, and manages templates, suppressions and domains through the pages alone. */
 
 const chromium = findChromium()
-if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
 // Would change the title of the page if the preview ran any of it.
 const HOSTILE_HTML = `<style>body{display:none}</style><h1 style="color:#123456">Hello {{name}}</h1>

@@ -20,7 +20,6 @@ import {
 /** Tests sessions, documents, the reference and a lost connection in the monitor. */
 
 const chromium = findChromium()
-if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
 describe('the monitor in a browser', {
   skip: chromium === null && SKIP_REASON,

@@ -9,7 +9,6 @@ import { EMAIL, findSection, READER_EMAIL, signIn, startWatchedService } from '.
 /** Tests that a person manages organizations through the pages alone. */
 
 const chromium = findChromium()
-if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
 describe('pages of organizations', {
   skip: chromium === null && SKIP_REASON,

@@ -7,7 +7,6 @@ import { EMAIL, PASSWORD, signIn, startWatchedService, waitForFocus } from './wa
 /** Tests what all pages share: navigation, keyboard, proofs of identity, and sessions that end. */
 
 const chromium = findChromium()
-if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
 describe('the shell of all pages', {
   skip: chromium === null && SKIP_REASON,

@@ -22,7 +22,6 @@ const PASSKEY_SCRIPT = `
   const parse = (kind, options) => PublicKeyCredential['parse' + kind + 'OptionsFromJSON'](options)`
 
 const chromium = findChromium()
-if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
 describe('sign-in in a browser', { skip: chromium === null && SKIP_REASON, concurrency: false }, async () => {
   if (chromium === null) return

@@ -16,7 +16,6 @@ import { READER_EMAIL, startWatchedService } from './watched-service.ts'
 /** Opens every page empty and with 10,000 rows, at two widths and in both themes. */
 
 const chromium = findChromium()
-if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
 describe('every page', { skip: chromium === null && SKIP_REASON, concurrency: false }, async () => {
   if (chromium === null) return

@@ -27,7 +27,6 @@ const setHidden = (page: Page, hidden: boolean): Promise<unknown> =>
     document.dispatchEvent(new Event('visibilitychange'))`)
 
 const chromium = findChromium()
-if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
 describe('live updates', { skip: chromium === null && SKIP_REASON, concurrency: false }, async () => {
   if (chromium === null) return

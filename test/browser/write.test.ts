@@ -10,7 +10,6 @@ import { findSection, READER_EMAIL, signIn, startWatchedService } from './watche
 /** Writes a blog through the pages: posts, tags, schedules, previews, revisions, imports and exports. */
 
 const chromium = findChromium()
-if (chromium === null) process.stderr.write(`${SKIP_REASON}\n`)
 
 describe('the blog in a browser', {
   skip: chromium === null && SKIP_REASON,

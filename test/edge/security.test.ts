@@ -43,8 +43,8 @@ test('every named file exists', () => {
 const FORBIDDEN_PATTERNS: Readonly<Record<string, RegExp>> = {
   '1.2.5: no command runs in a shell': /\bshell: *true|[^.\w](exec|execSync)\(/,
   '12.3.2: certificates of servers are validated': /rejectUnauthorized|NODE_TLS_REJECT_UNAUTHORIZED/,
-  // The page of OpenID Connect keeps a random value until the issuer returns. A page keeps the time at which it found
-  // that a proxy holds streams back.
+  // The page of OpenID Connect keeps a random value until the issuer returns. Pages keep the time of
+  // noticing that a proxy holds streams back.
   '14.3.3: browsers store nothing':
     /\b(localStorage|indexedDB)\b|\bsessionStorage\b(?!\.(get|set|remove)Item\('(oidc-binding|buffered-since)')/,
   '6.2.7: passwords may be pasted': /onpaste|addEventListener\('paste'/,

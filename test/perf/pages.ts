@@ -14,7 +14,7 @@ const MAX_PAINT_MS = 300
 interface Load {
   /** Time of the first contentful paint, in ms after the navigation. */
   readonly paint: number
-  /** Time at which every section had loaded, in ms after the navigation. */
+  /** Time until every section has loaded, in ms after the navigation. */
   readonly settled: number
 }
 
