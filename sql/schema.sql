@@ -619,6 +619,7 @@ create table document_page (
   text text not null default ''::text,
   markdown text,
   search tsvector not null,
+  placed_words json,
   image bytea storage external,
   width integer,
   height integer,

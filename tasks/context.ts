@@ -131,6 +131,8 @@ export interface PageResult {
   readonly text: string
   /** The page as Markdown, with the same limit; null or absent if it has no headings, lists or tables. */
   readonly markdown?: string | null
+  /** The words that OCR found, with their places on the image; absent if it did not read the page. */
+  readonly words?: readonly PlacedWord[]
   /**
    * The page image at 150 dpi, or less for very large pages; null if there is nothing to render. `png` is null if the
    * image is rendered on demand.

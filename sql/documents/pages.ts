@@ -72,6 +72,17 @@ export const readMarkdown: ReadStatement<[id: number, owner: number | null, afte
     from document d where ${OWNED_CONDITION}`,
 }
 
+/**
+ * The method and OCR words of a page, and whether it has an image, as JSON. `words` is null unless OCR read the page.
+ * Null if the page does not exist.
+ */
+export const readPageWords: ReadStatement<[id: number, owner: number | null, number: number]> = {
+  name: 'document_page_words',
+  text: `
+    select json_build_object('method', p.method, 'has_image', p.width is not null, 'words', p.placed_words)::text
+    from document d join document_page p on p.document_id = d.id and p.page_number = $3::int where ${OWNED_CONDITION}`,
+}
+
 const PageImage = z.object({
   image: z.instanceof(Uint8Array).nullable(),
   /** True if the page can be rendered. */
@@ -229,6 +240,8 @@ export interface PageRow {
   readonly text: string
   /** The page as Markdown; null or absent if it has no structure. */
   readonly markdown?: string | null
+  /** The words that OCR found, with their places; absent if it did not read the page. */
+  readonly words?: readonly object[]
   /** The page's image; null if it has none. `png` is null if the first request should render it. */
   readonly image: {
     readonly png: Uint8Array | null
@@ -260,15 +273,18 @@ export const storePages = (
     with fenced as materialized (select job_fence(${job.id}::uuid, ${job.attempt}::int) is true as is_current),
     stored as (
       insert into document_page (document_id, owner_id, page_number, status, method, model, detail, text, markdown,
-        search, image, width, height, job_id, given_up)
+        search, placed_words, image, width, height, job_id, given_up)
       select ${id}::bigint, (select owner_id from document where id = ${id}::bigint), number, status, method, model, detail, text,
-        markdown, search_vector(page_part(text, 0)), nullif(image, ''), width, height, ${job.id}::uuid, given_up
+        markdown, search_vector(page_part(text, 0)), words::json, nullif(image, ''), width, height, ${job.id}::uuid, given_up
       from fenced cross join unnest(
         ${sql.array(
           column(({ number }) => number),
           'int4',
         )}, ${toTextColumn(rows, 'status')}, ${toTextColumn(rows, 'method')}, ${toTextColumn(rows, 'model')}, ${toTextColumn(rows, 'detail')},
         ${toTextColumn(rows, 'text')}, ${toTextColumn(rows, 'markdown')}, ${sql.array(
+          column(({ words }) => (words === undefined ? null : JSON.stringify(words))),
+          'text',
+        )}, ${sql.array(
           column(({ image }) => Buffer.from(image?.png ?? [])),
           'bytea',
         )}, ${sql.array(
@@ -280,12 +296,12 @@ export const storePages = (
         )}, ${sql.array(
           column(({ isGivenUp = false }) => isGivenUp),
           'bool',
-        )}) as page (number, status, method, model, detail, text, markdown, image, width, height, given_up)
+        )}) as page (number, status, method, model, detail, text, markdown, words, image, width, height, given_up)
       where is_current
       on conflict (document_id, page_number) do update set
         status = excluded.status, method = excluded.method, model = excluded.model, detail = excluded.detail,
-        text = excluded.text, markdown = excluded.markdown, search = excluded.search, image = excluded.image, width = excluded.width,
-        height = excluded.height, job_id = excluded.job_id, given_up = excluded.given_up, updated_at = now())
+        text = excluded.text, markdown = excluded.markdown, search = excluded.search, placed_words = excluded.placed_words, image = excluded.image,
+        width = excluded.width, height = excluded.height, job_id = excluded.job_id, given_up = excluded.given_up, updated_at = now())
     select is_current as stored from fenced`
 }
 

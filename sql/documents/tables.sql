@@ -197,6 +197,8 @@ create table document_page (
   markdown text,
   -- The search vector of the first 16,000 characters of `text`, which `page_compute_search` computes if a write omits it.
   search tsvector not null,
+  -- The words that OCR found, with their places on the image; null if it did not read the page.
+  placed_words json,
   image bytea,
   -- Size of the page's image. A size without an image means that the page is not rendered yet.
   width integer,

@@ -2,10 +2,7 @@ import { findExtractionSource, findUnrenderedPage, storePageImage } from '../../
 import { fail } from '../../sql/errors.ts'
 import type { PlacedWord, TaskContext } from '../context.ts'
 import { unsealPassword } from './extraction.ts'
-import { foldText } from './words.ts'
-
-// A result stays in the ledger and in streams.
-const MAX_FOUND_WORDS = 300
+import { findWords } from './words.ts'
 
 interface Request {
   readonly documentId: number
@@ -26,8 +23,7 @@ export async function run(
   if (find !== undefined) {
     const { bytes, options } = await readSource(ctx, documentId)
     const words = await ctx.providers.placeWords(bytes, page, options)
-    const isFound = ({ text }: PlacedWord): boolean => find.some((part) => foldText(text).includes(part))
-    return { drawn: false, words: words.filter(isFound).slice(0, MAX_FOUND_WORDS) }
+    return { drawn: false, words: findWords(words, find) }
   }
   const undrawn = await ctx.db.maybeOne(findUnrenderedPage(documentId, page))
   if (undrawn === null) return { drawn: false }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
 import * as crash from '../flow/crash.ts'
-import { buildTextPdf } from '../pdfs.ts'
+import { buildScanPdf, buildTextPdf } from '../pdfs.ts'
 import { until } from '../until.ts'
 import { findViolations } from './axe.ts'
 import { findChromium, SKIP_REASON } from './chromium.ts'
@@ -53,8 +53,10 @@ describe('documents in a browser', {
     assert.deepEqual(await findViolations(page), [])
 
     await drop(page, { 'Lease.txt': 'The tenant pays the rent in Bremen.', 'Note.txt': 'Buy bread.' })
-    await upload(page, [text('Letter.txt', 'Greetings from the coast.'), text('Same.txt', 'Buy bread.')])
+    await upload(page, [text('Letter.txt', 'Greetings from the coast.')])
     const uploads = findSection(page, 'Uploads')
+    await uploads.getByText('3 of 3 files done').waitFor()
+    await upload(page, [text('Same.txt', 'Buy bread.')])
     await uploads.getByText('4 of 4 files done').waitFor()
     await uploads.getByText('Already here').waitFor()
     assert.deepEqual(await findViolations(page), [])
@@ -185,6 +187,27 @@ describe('documents in a browser', {
     )
     await page.getByRole('button', { name: 'Print text' }).click()
     await until('the text is printed', () => page.evaluate(`globalThis.printed === ${PAGES}`))
+  })
+
+  test('the words of a search are marked on the picture of a scan', async (t) => {
+    const scan = await buildScanPdf(1)
+    const { id } = (await (await client.upload(scan, 'Scan.pdf')).json()) as { id: number }
+    await crash.waitForJob(query, await crash.extract(client, id))
+    const page = await open(t, `/documents/${id}?search=harbour`)
+    await signIn(page)
+    await page.locator('#page-1 mark', { hasText: 'harbour' }).waitFor()
+    assert.ok(await until('a mark', async () => (await page.locator('#page-1 .marks rect').count()) === 1))
+    const [mark, picture] = await Promise.all(
+      ['#page-1 .marks rect', '#page-1 .picture'].map(
+        async (part) => (await page.locator(part).boundingBox())!,
+      ),
+    )
+    // The word is at the top of the page, behind its margin.
+    assert.ok(
+      Math.abs((mark!.x - picture!.x) / picture!.width - 0.14) < 0.01,
+      JSON.stringify([mark, picture]),
+    )
+    assert.ok((mark!.y - picture!.y) / picture!.height < 0.25)
   })
 
   test('the page of a document changes its properties, tags and versions, and deletes it with an undo', async (t) => {

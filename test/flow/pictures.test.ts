@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { buildTextPdf } from '../pdfs.ts'
+import { buildMixedPdf } from '../pdfs.ts'
 import { withClient } from '../sql/ledger-help.ts'
 import { createClient } from './reader.ts'
 import { getSharedService } from './shared-service.ts'
 
 const { query, url, ...service } = await getSharedService()
 const client = await service.client()
-const { id } = (await (await client.upload(await buildTextPdf(2), 'two.pdf')).json()) as { id: number }
+// Page 3 is a scan.
+const pdf = await buildMixedPdf(3, [3])
+const { id } = (await (await client.upload(pdf, 'three.pdf')).json()) as { id: number }
 
 test('renders an image once, on the first request, and stores it', async () => {
   await client.post(`/api/v1/documents/${id}/extract`)
@@ -30,7 +32,7 @@ test('renders an image once, on the first request, and stores it', async () => {
     'select image is not null as drawn from document_page where document_id = $1 order by page_number',
     [id],
   )
-  assert.deepEqual(rows, [{ drawn: true }, { drawn: false }])
+  assert.deepEqual(rows, [{ drawn: true }, { drawn: false }, { drawn: false }])
 })
 
 test('returns 503 with Retry-After if the page was replaced during rendering', async () => {
@@ -79,6 +81,19 @@ test('finds the words of a search on a page, with their places', async () => {
     assert.equal(text, 'harbour')
     assert.ok(left > 0 && top > 0 && left + width < 1 && top + height < 1)
   }
+  // The scan has the word in its third line, at 11 points, 22 points behind the margin of 60.
+  const [scanned, ...others] = await find('Harbóurs', 3)
+  assert.deepEqual([scanned!.text, others], ['harbour', []])
+  const points = [
+    scanned!.left * 595.28,
+    scanned!.top * 841.89,
+    scanned!.width * 595.28,
+    scanned!.height * 841.89,
+  ]
+  // The ink of the letters, within two points.
+  for (const [i, expected] of [83, 108, 37, 8].entries())
+    assert.ok(Math.abs(points[i]! - expected) < 2, `${points}`)
+  assert.deepEqual(await find('zebra', 3), [])
   assert.deepEqual(await find('zebra'), [])
   assert.deepEqual(await find('- !'), [])
   const missing = await client.fetch(`/api/v1/documents/${id}/pages/9/words?search=harbour`)

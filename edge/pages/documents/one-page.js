@@ -83,7 +83,7 @@ export function makePage(path, number) {
       if (!this.near || shown === null || key === marked) return
       marked = key
       const { page } = shown
-      if (key === '' || !page.has_image || page.method !== 'text_layer') return marks.replaceChildren()
+      if (key === '' || !page.has_image || page.text === '') return marks.replaceChildren()
       // The marks are an extra: a failure leaves those in the text.
       const found = await call('GET', `${path}/pages/${number}/words?search=${encodeURIComponent(key)}`).catch(() => [])
       if (marked !== key) return

@@ -6,6 +6,7 @@ import {
   readExtraction,
   readPage,
   readPages,
+  readPageWords,
 } from '../../../sql/documents/pages.ts'
 import { fail } from '../../../sql/errors.ts'
 import { renderPage } from '../../../tasks/documents/draw.task.ts'
@@ -13,7 +14,7 @@ import { Encoding } from '../../../tasks/documents/encoding.ts'
 import { extractDocument } from '../../../tasks/documents/extract.task.ts'
 import { ExtractCounts, sealPassword } from '../../../tasks/documents/extraction.ts'
 import { assertLanguagesInstalled, Languages } from '../../../tasks/documents/languages.ts'
-import { foldText, PlacedWord } from '../../../tasks/documents/words.ts'
+import { findWords, foldText, PlacedWord } from '../../../tasks/documents/words.ts'
 import { buildJobSpecs, createJob } from '../../../tasks/task.ts'
 import { matchesEtag } from '../../http/range.ts'
 import type { Header } from '../../http/reply.ts'
@@ -178,18 +179,19 @@ encrypted, and later extractions and page images use it.`,
     path: '/:id/pages/:number/words',
     summary: 'Find words on the image of a page',
     description: `Returns the words of the page that begin like those of \`search\` or contain such a beginning, at most \
-300, to mark them on its image. Places and sizes are shares of its width and height, from its left and top. Only pages of PDFs \
-with a text layer have places; for all others, the list is empty.`,
+300, to mark them on its image. Places and sizes are shares of its width and height, from its left and top. Pages of PDFs with a \
+text layer and pages that OCR read have places; for all others, the list is empty.`,
     params: PageParams,
     query: z.object({ search: z.string().max(500) }),
     response: z.array(PlacedWord.meta({ id: 'DocumentWord' })),
     errors: ['document.page_missing', 'document.image_pending'],
     raw: async ({ params, query, caller, edge, requestId, responder }) => {
-      const text = await edge.reader.text(readPage, [params.id, caller.ownerId, params.number])
+      const text = await edge.reader.text(readPageWords, [params.id, caller.ownerId, params.number])
       if (text === null) throw fail('document.page_missing')
-      const { method, has_image } = JSON.parse(text) as { method: string; has_image: boolean }
+      const { method, has_image, words } = JSON.parse(text) as WordSource
       const find = listBeginnings(query.search)
-      if (method !== 'text_layer' || !has_image || find.length === 0) return answerJson('[]')
+      if (!has_image || find.length === 0) return answerJson('[]')
+      if (method !== 'text_layer') return answerJson(JSON.stringify(findWords(words ?? [], find)))
       const disconnect = new AbortController()
       responder.onClose(() => disconnect.abort())
       const origin = { ...params, requestId, ownerId: caller.ownerId }
@@ -199,6 +201,13 @@ with a text layer have places; for all others, the list is empty.`,
     },
   }),
 ]
+
+interface WordSource {
+  readonly method: string
+  readonly has_image: boolean
+  /** Null unless OCR read the page. */
+  readonly words: z.output<typeof PlacedWord>[] | null
+}
 
 const MAX_SOUGHT_WORDS = 20
 // A search also finds other endings, and clients decide about them.

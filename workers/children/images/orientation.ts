@@ -1,5 +1,7 @@
 /** Detects scans that are sideways or upside down, and reads them upright. */
 
+import type { PlacedWord } from '../../../tasks/context.ts'
+import { placeWord } from '../documents/placed-words.ts'
 import { countLetters } from '../documents/texts.ts'
 import type { OcrResult } from '../ocr/vision.ts'
 import { readCpuMs } from '../serve.ts'
@@ -24,11 +26,15 @@ export type Read = (grey: GreyImage, limitMs: number) => Promise<OcrResult>
  */
 export async function recognizeUpright(grey: GreyImage, read: Read, end: number): Promise<OcrResult> {
   const first = hasVerticalLines(grey) ? 1 : 0
-  const seen = await read(rotateImage(grey, first), end - readCpuMs())
+  const readRotated = async (quarters: number): Promise<OcrResult> => {
+    const rotated = await read(rotateImage(grey, quarters), end - readCpuMs())
+    return { ...rotated, words: rotated.words.map((word) => turnBack(word, quarters)) }
+  }
+  const seen = await readRotated(first)
   if (seen.confidence >= MIN_SURE_CONFIDENCE) return seen
   const better = await findBestRotation(findTextPart(grey), first, read, end).catch(() => first)
   if (better === first || end - readCpuMs() < MIN_ATTEMPT_MS) return seen
-  const other = await read(rotateImage(grey, better), end - readCpuMs()).catch(() => seen)
+  const other = await readRotated(better).catch(() => seen)
   return other.confidence > seen.confidence ? other : seen
 }
 
@@ -110,6 +116,18 @@ export function rotateImage(grey: GreyImage, quarters: number): GreyImage {
     }
   }
   return { data: out, width: height, height: width }
+}
+
+/** Returns the place that a word had before its image was rotated clockwise by `quarters` quarter turns. */
+function turnBack(word: PlacedWord, quarters: number): PlacedWord {
+  if (quarters === 0) return word
+  const { left, top, width, height } = word
+  const [right, bottom] = [left + width, top + height]
+  if (quarters === 2)
+    return placeWord(word.text, { left: 1 - right, top: 1 - bottom, right: 1 - left, bottom: 1 - top })
+  return quarters === 1
+    ? placeWord(word.text, { left: top, top: 1 - right, right: bottom, bottom: 1 - left })
+    : placeWord(word.text, { left: 1 - bottom, top: left, right: 1 - top, bottom: right })
 }
 
 // Width of the strips in which ink is summed, in pixels: averages out letters, but tolerates a slightly skewed page.

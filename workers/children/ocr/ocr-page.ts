@@ -152,7 +152,8 @@ export async function readGrey(
   }
   const fault = findFault(seen, languages)
   if (fault !== null) throw new Unreadable(fault)
-  return { status: 'read', method: 'vision', model: modelOf(languages), ...cleanText(seen.text.trimEnd()) }
+  const { text, words } = seen
+  return { status: 'read', method: 'vision', model: modelOf(languages), ...cleanText(text.trimEnd()), words }
 }
 
 /** Returns the reason why the result is no text of the page; null if it is. */

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import type { Worker as Thread } from 'node:worker_threads'
 import type { Worker as Tesseract } from 'tesseract.js'
+import type { PlacedWord } from '../../../tasks/context.ts'
 import { findDataUrl, splitLanguages } from '../../../tasks/documents/language-data.ts'
 import type { GreyImage } from '../images/grey.ts'
 import { Unreadable } from '../images/images.ts'
@@ -18,6 +19,8 @@ export const modelOf = (languages: string): string => `tesseract/${languages}`
 /** OCR result of a page. */
 export interface OcrResult {
   readonly text: string
+  /** The words with their places on the image. */
+  readonly words: readonly PlacedWord[]
   /** The model's mean confidence over all words, 0 to 100. */
   readonly confidence: number
   /** Median word height in pixels; 0 without words. */
@@ -65,7 +68,7 @@ export async function recognize(
     (tesseract) => tesseract.recognize(toPgm(grey), {}, { text: false, tsv: true }),
   )
   if (grey.data.length > MAX_PIXELS) await closeVision()
-  return { confidence: seen.data.confidence, ...layOutWords(seen.data.tsv ?? '') }
+  return { confidence: seen.data.confidence, ...layOutWords(seen.data.tsv ?? '', grey) }
 }
 
 /** Stops the engine, if one runs. */

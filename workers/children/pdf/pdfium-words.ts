@@ -1,10 +1,9 @@
 /** Finds the places of words on a page, to mark them on its image. */
 import type { PlacedWord } from '../../../tasks/context.ts'
+import { MAX_PLACED_WORDS, placeWord } from '../documents/placed-words.ts'
 import { endsPiece } from './pdfium-characters.ts'
 import type { Native } from './pdfium-native.ts'
 
-// A page of a dictionary has about 2,000 words.
-const MAX_WORDS = 5000
 const MAX_CHARACTERS = 50_000
 // PDFium returns places in whole units, so the page is measured as if it were this large.
 const UNITS = 100_000
@@ -18,9 +17,9 @@ export function placeWords(native: Native, page: number): readonly PlacedWord[] 
     const words: PlacedWord[] = []
     const count = Math.min(MAX_CHARACTERS, native._FPDFText_CountChars(text))
     let from = 0
-    for (let i = 0; i <= count && words.length < MAX_WORDS; i++) {
+    for (let i = 0; i <= count && words.length < MAX_PLACED_WORDS; i++) {
       if (i < count && !endsPiece(native._FPDFText_GetUnicode(text, i))) continue
-      if (i > from) words.push(placeWord(native, { page, text, at }, from, i))
+      if (i > from) words.push(readWord(native, { page, text, at }, from, i))
       from = i + 1
     }
     return words.filter(({ text: word, width }) => width > 0 && word !== '')
@@ -36,7 +35,7 @@ interface Source {
   readonly at: number
 }
 
-function placeWord(native: Native, source: Source, from: number, to: number): PlacedWord {
+function readWord(native: Native, source: Source, from: number, to: number): PlacedWord {
   let word = ''
   const [xs, ys]: [number[], number[]] = [[], []]
   for (let i = from; i < to; i++) {
@@ -53,12 +52,9 @@ function placeWord(native: Native, source: Source, from: number, to: number): Pl
       ys.push(place.y)
     }
   }
-  const [left, top] = [Math.min(...xs), Math.min(...ys)]
-  const [width, height] = [Math.max(...xs) - left, Math.max(...ys) - top].map(round) as [number, number]
-  return { text: word.toWellFormed(), left: round(left), top: round(top), width, height }
+  const [left, top, right, bottom] = [Math.min(...xs), Math.min(...ys), Math.max(...xs), Math.max(...ys)]
+  return placeWord(word, { left, top, right, bottom })
 }
-
-const round = (share: number): number => (Number.isFinite(share) ? Math.round(share * 10_000) / 10_000 : 0)
 
 /** Converts a point to shares of the page's width and height, from its left and top as displayed. */
 function toShares(native: Native, { page, at }: Source, x: number, y: number): { x: number; y: number } {
