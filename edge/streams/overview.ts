@@ -173,22 +173,25 @@ function formatFields(row: Monitor, name: PartName): string {
   return name === 'queues' || name === 'workers' ? `${items},"total":${compactJson(row.totals[name])}` : items
 }
 
-/** Resolves to all parts of the overview as JSON text, after a read if there are no watchers. */
-export function readOverview(overview: Overview): Promise<string> {
+/**
+ * Resolves to all parts of the overview as JSON text, after a read if there are no watchers; null if `signal` aborts
+ * before.
+ */
+export function readOverview(overview: Overview, signal: AbortSignal): Promise<string | null> {
   return new Promise((resolve) => {
     let stop: (() => void) | null = null
-    const finish = (): void => {
+    const finish = (text: string | null): void => {
       stop?.()
-      resolve(
-        `{${overview
-          .allParts()
-          .map(({ event, data }) => `"${event}":${data}`)
-          .join(',')}}`,
-      )
+      resolve(text)
     }
-    stop = overview.watch(finish)
+    const push = (): void => {
+      const parts = overview.allParts().map(({ event, data }) => `"${event}":${data}`)
+      finish(`{${parts.join(',')}}`)
+    }
+    signal.addEventListener('abort', () => finish(null))
+    stop = overview.watch(push)
     // The watch pushes immediately if others watch.
-    if (overview.allParts().length > 0) finish()
+    if (overview.allParts().length > 0) push()
   })
 }
 

@@ -6,7 +6,15 @@ import { until } from '../until.ts'
 import { findViolations } from './axe.ts'
 import { findChromium, SKIP_REASON } from './chromium.ts'
 import { fill } from './fill/monitor.ts'
-import { EMAIL, findSection, PASSWORD, READER_EMAIL, signIn, startWatchedService } from './watched-service.ts'
+import {
+  EMAIL,
+  findSection,
+  PASSWORD,
+  READER_EMAIL,
+  signIn,
+  startWatchedService,
+  waitForFocus,
+} from './watched-service.ts'
 
 /** Tests the home page, and the pages where owners and operators work with jobs. */
 
@@ -100,7 +108,15 @@ describe('jobs in a browser', { skip: chromium === null && SKIP_REASON, concurre
     await jobs.getByRole('combobox', { name: 'Task', exact: true }).fill('system.io_simulation_task')
     await until('the address has the filters', () => page.url().includes('task=system.io'))
     await jobs.locator('summary', { hasText: 'Columns' }).click()
-    await jobs.getByRole('checkbox', { name: 'Attempts' }).check()
+    const attempts = jobs.getByRole('checkbox', { name: 'Attempts' })
+    await attempts.check()
+    await page.keyboard.press('Escape')
+    await attempts.waitFor({ state: 'hidden' })
+    await waitForFocus('the menu', jobs.locator('summary', { hasText: 'Columns' }))
+    await page.keyboard.press('Enter')
+    await attempts.waitFor()
+    await page.getByRole('heading', { level: 1 }).click()
+    await attempts.waitFor({ state: 'hidden' })
     await page.reload()
     await jobs.getByRole('columnheader', { name: 'Attempts' }).waitFor()
     assert.equal(await jobs.getByRole('row').count(), 3)

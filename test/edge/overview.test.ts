@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, describe, test } from 'node:test'
-import { createOverview, followOverview, type Part } from '../../edge/streams/overview.ts'
+import { createOverview, followOverview, type Part, readOverview } from '../../edge/streams/overview.ts'
 import type { SseFrame, SseStream } from '../../edge/streams/sse.ts'
 import { createReader } from '../../sql/reads/reader.ts'
 import { Client, type Stream } from '../service.ts'
@@ -254,6 +254,21 @@ test('unchanged parts are not sent, and a failed read is repeated', async () => 
   )
   stop()
   overview.close()
+})
+
+test('a single read stops watching when its time is over', async () => {
+  const abort = new AbortController()
+  const stops: string[] = []
+  const overview = {
+    watch: () => () => stops.push('stopped'),
+    allParts: () => [],
+    scheduleRead() {},
+    close() {},
+  }
+  const text = readOverview(overview, abort.signal)
+  abort.abort()
+  assert.equal(await text, null)
+  assert.deepEqual(stops, ['stopped'])
 })
 
 test('a slow subscriber gets the complete latest state, never a backlog', () => {

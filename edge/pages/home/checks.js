@@ -120,12 +120,15 @@ async function failures(account) {
 
 async function webhooks({ role }) {
   const lists = await Promise.all([call('GET', '/api/v1/webhooks?limit=100'), role === 'admin' ? call('GET', '/api/v1/webhooks?scope=service&limit=100') : []])
-  return lists.flat().flatMap(({ id, url, description, disabled_at, failing_since, is_active }) => {
+  const found = lists.flat().flatMap(({ id, url, description, disabled_at, failing_since, is_active }) => {
     const link = { href: `/account/webhooks/${id}`, action: 'Show its deliveries' }
     const name = description ?? url ?? `endpoint ${id}`
     if (disabled_at !== null) return [{ tone: 'bad', text: 'A webhook is disabled, because it failed for a day', detail: name, ...link }]
     return failing_since !== null && is_active ? [{ tone: 'warn', text: `A webhook has failed for ${ageOf(failing_since)}`, detail: name, ...link }] : []
   })
+  const rest = found.splice(MAX_GROUPS)
+  if (rest.length > 0) found.push({ tone: 'bad', text: `${plural(rest.length, 'more webhook')} failed`, href: '/account/webhooks', action: 'Show the webhooks' })
+  return found
 }
 
 async function channels() {

@@ -1,6 +1,6 @@
 // Page of jobs: all of them for admins, the account's own for others. A second view groups failures by task.
 
-import { button } from '../parts/actions.js'
+import { button, menu } from '../parts/actions.js'
 import { call } from '../parts/api.js'
 import { openDialog } from '../parts/dialog.js'
 import { h } from '../parts/dom.js'
@@ -155,17 +155,11 @@ function actionOf(job, jobs) {
 
 /** Makes the menu of actions on all jobs that match the filters. */
 const bulkMenu = (jobs) =>
-  h(
-    'details',
-    { class: 'menu' },
-    h('summary', {}, 'All that match'),
-    h(
-      'div',
-      { class: 'sheet' },
-      bulkButton('retry', jobs.filter, 'Retry all failed jobs found'),
-      bulkButton('cancel', jobs.filter, 'Cancel all queued and running jobs found'),
-      bulkButton('delete', jobs.filter, 'Delete all finished jobs found'),
-    ),
+  menu(
+    'All that match',
+    bulkButton('retry', jobs.filter, 'Retry all failed jobs found'),
+    bulkButton('cancel', jobs.filter, 'Cancel all queued and running jobs found'),
+    bulkButton('delete', jobs.filter, 'Delete all finished jobs found'),
   )
 
 function openById() {

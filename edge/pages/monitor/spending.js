@@ -166,18 +166,19 @@ function showSends(body, sends, days, cut) {
     body.replaceChildren(emptyNotice('No messages were sent in this period.'))
     return sent
   }
-  // Columns without any message would only take space.
+  // There are more outcomes than channels, so the channels are the columns.
   const used = OUTCOMES.filter((outcome) => sum(sends, outcome) > 0)
-  const columns = used.map((outcome) => [outcome[0].toUpperCase() + outcome.slice(1), 'number'])
+  const channels = Object.keys(CHANNELS).filter((channel) => sends.some((entry) => entry.channel === channel))
+  const columns = channels.map((channel) => [CHANNELS[channel], 'number'])
+  const countsOf = (its, outcome) => channels.map((channel) => formatCount(sum(its.filter((entry) => entry.channel === channel), outcome)))
   const ofDay = Map.groupBy(sends, ({ day }) => day)
   const layers = used.map((outcome) => ({ name: outcome, tone: TONES[outcome], values: days.map((day) => sum(ofDay.get(day) ?? [], outcome)) }))
-  const { node, body: rows, row } = table('Messages', [['Channel', 'name'], ...columns])
-  for (const [channel, its] of Map.groupBy(sends, (entry) => entry.channel))
-    rows.append(row(h('strong', {}, CHANNELS[channel]), ...used.map((outcome) => formatCount(sum(its, outcome)))))
+  const { node, body: rows, row } = table('Messages', [['Outcome', 'name'], ...columns])
+  for (const outcome of used) rows.append(row(h('span', {}, swatch(TONES[outcome]), h('strong', {}, outcome)), ...countsOf(sends, outcome)))
   const byDay = makeByDay(
     'Messages by day',
-    [['Day', 'name'], ['Channel', ''], ...columns],
-    sends.toSorted(latestFirst).map((entry) => [entry.day, CHANNELS[entry.channel], ...used.map((outcome) => formatCount(entry[outcome]))]),
+    [['Day', 'name'], ['Outcome', ''], ...columns],
+    [...ofDay].sort(([a], [b]) => (a < b ? 1 : -1)).flatMap(([day, its]) => used.filter((outcome) => sum(its, outcome) > 0).map((outcome) => [day, outcome, ...countsOf(its, outcome)])),
   )
   body.replaceChildren(
     makeChart(`Messages by day, ${formatCount(sent)} sent in total`, layers, days, formatCount, cut),

@@ -1,4 +1,4 @@
-// Buttons that act, and notices that can undo an action.
+// Buttons that act, menus, and notices that can undo an action.
 
 import { ApiError } from './api.js'
 import { announce, h, isBusy, setBusy, setText } from './dom.js'
@@ -49,6 +49,25 @@ export function button(text, run, { label, kind = 'plain' } = {}) {
     }
   }
   return h('button', { class: kind, type: 'button', 'aria-label': label, onclick }, text)
+}
+
+/** Makes a menu that opens below its name, until Escape or a click elsewhere. */
+export function menu(name, ...content) {
+  const summary = h('summary', {}, name)
+  const node = h('details', { class: 'menu' }, summary, h('div', { class: 'sheet' }, ...content))
+  const closeOutside = ({ target }) => {
+    if (!node.contains(target)) node.open = false
+  }
+  node.addEventListener('keydown', ({ key }) => {
+    if (key !== 'Escape' || !node.open) return
+    node.open = false
+    summary.focus()
+  })
+  node.addEventListener('toggle', () => {
+    if (node.open) document.addEventListener('click', closeOutside)
+    else document.removeEventListener('click', closeOutside)
+  })
+  return node
 }
 
 /** Makes a wrapper for a button that depends on a state. A new state replaces the button with the result of `make`. */

@@ -1,5 +1,6 @@
 // Tools of a list: the menu of its columns, and the bar that acts on selected rows.
 
+import { menu } from './actions.js'
 import { announce, h, setText } from './dom.js'
 import { replaceAddress } from './filters.js'
 import { formatCount } from './format.js'
@@ -18,7 +19,7 @@ export function columnChooser(name, columns, onChange) {
     onChange()
   }
   const boxes = optional.map((column) => h('label', { class: 'box' }, h('input', { type: 'checkbox', checked: isShown(column), onchange: toggle(column) }), column.name))
-  return { node: h('details', { class: 'menu' }, h('summary', {}, 'Columns'), h('div', { class: 'sheet' }, ...boxes)), isShown }
+  return { node: menu('Columns', ...boxes), isShown }
 }
 
 /** Makes the checkboxes of rows, and the bar that acts on those selected. */

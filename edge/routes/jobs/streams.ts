@@ -1,4 +1,3 @@
-import { setTimeout as delay } from 'node:timers/promises'
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { isUuid } from '../../../sql/ids.ts'
@@ -145,8 +144,7 @@ ends after the last terminal frame, whose id is \`end\`. An unknown job or batch
     response: z.record(z.string(), z.looseObject({ at: z.string(), items: z.array(z.looseObject({})) })),
     errors: ['database.down'],
     handle: async ({ edge }) => {
-      const timeout = delay(OVERVIEW_TIMEOUT_MS, null, { ref: false })
-      const text = await Promise.race([readOverview(edge.overview), timeout])
+      const text = await readOverview(edge.overview, AbortSignal.timeout(OVERVIEW_TIMEOUT_MS))
       if (text === null) throw fail('database.down')
       return answerJson(text)
     },
