@@ -10,7 +10,7 @@ import { writeUpgradeData } from './upgrade-data.ts'
 
 /**
  * Snapshots of releases. `VERSION.backup` is the backup of a database with data and waiting jobs. `VERSION.json` has
- * the digests of its baseline and migrations. `npm run snapshot` makes both. Tests upgrade each backup to the current
+ * the digests of its baseline and migrations, and `VERSION.surface.json.gz` what it promises. `npm run snapshot` makes all. Tests upgrade each backup to the current
  * version.
  */
 
@@ -21,6 +21,9 @@ export const listReleasedVersions = (): string[] =>
   globSync('*.backup', { cwd: fileURLToPath(RELEASES_FOLDER) })
     .map((name) => basename(name, '.backup'))
     .sort((a, b) => a.localeCompare(b, 'en', { numeric: true }))
+
+/** Returns the file with the surface of a release, see `surface.ts`. */
+export const surfaceFileOf = (version: string): URL => new URL(`${version}.surface.json.gz`, RELEASES_FOLDER)
 
 /** True if a version needs a snapshot. */
 export const needsSnapshot = (version: string): boolean => Number(version.split('.')[0]) >= 1
