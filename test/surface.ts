@@ -6,7 +6,7 @@ import { isDeepStrictEqual } from 'node:util'
  * keeps that of each release. Additions are compatible; what goes, or accepts or returns another type, is a break.
  */
 
-/** What is promised, apart from behaviour. */
+/** The names and types that a release promises. */
 export interface Surface {
   /** The API reference, `/openapi.json`. */
   readonly reference: Json
@@ -18,7 +18,7 @@ export interface Surface {
 
 type Json = Readonly<Record<string, unknown>>
 
-/** Who writes a value: the service accepts `input` and returns `output`. */
+/** The service accepts `input` and returns `output`. */
 type Direction = 'input' | 'output'
 
 const readLines = (file: string, pattern: RegExp): string[] =>
