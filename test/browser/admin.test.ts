@@ -37,7 +37,7 @@ describe('admin pages', { skip: chromium === null && SKIP_REASON, concurrency: f
     const cost = findSection(page, 'Model costs')
     await cost.getByRole('row', { name: 'gpt-4o-mini openai 2 2,000 $1.00' }).waitFor()
     await cost.getByRole('img', { name: 'Model costs by day, $1.00 in total' }).waitFor()
-    await findSection(page, 'Messages').getByRole('row', { name: 'Text messages 0 7' }).waitFor()
+    await findSection(page, 'Messages').getByRole('row', { name: 'unknown 0 7' }).waitFor()
     const tables = findSection(page, 'Tables')
     await tables
       .locator('summary')
