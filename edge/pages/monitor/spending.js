@@ -54,9 +54,9 @@ function cutOf(tables, name) {
   return days > 0 ? Date.now() - days * DAY_MS : null
 }
 
-/** Makes a chart of stacked bars by day, with the retention's cut as a mark. */
-function makeChart(title, layers, days, format, cut) {
-  const chart = timeChart({ title, series: layers.map(({ name, tone }) => ({ name, tone, kind: 'bars' })), format, isStacked: true, isDaily: true, height: 190 })
+/** Makes a chart of stacked values by day, with the retention's cut as a mark. */
+function makeChart(title, kind, layers, days, format, cut) {
+  const chart = timeChart({ title, series: layers.map(({ name, tone }) => ({ name, tone, kind })), format, isStacked: true, isDaily: true, height: 190 })
   const times = days.map((day) => Date.parse(day))
   const marks = cut !== null && cut > times[0] ? [{ at: cut, text: 'pruned before' }] : []
   chart.draw({ times, values: layers.map(({ values }) => values) }, marks)
@@ -114,7 +114,7 @@ function showModels(body, models, days, cut) {
     entries.map(({ day, model_id, requests, tokens, cost: dayCost }) => [day, model_id, formatCount(requests), formatCount(tokens), formatDollars(dayCost)]),
   )
   const title = `Model costs by day, ${formatDollars(cost)} in total`
-  body.replaceChildren(...[cost ? makeChart(title, modelLayers(models, days), days, formatDollars, cut) : null, ...tables, byDay].filter(Boolean))
+  body.replaceChildren(...[cost ? makeChart(title, 'area', modelLayers(models, days), days, formatDollars, cut) : null, ...tables, byDay].filter(Boolean))
   return cost
 }
 
@@ -181,7 +181,7 @@ function showSends(body, sends, days, cut) {
     [...ofDay].sort(([a], [b]) => (a < b ? 1 : -1)).flatMap(([day, its]) => used.filter((outcome) => sum(its, outcome) > 0).map((outcome) => [day, outcome, ...countsOf(its, outcome)])),
   )
   body.replaceChildren(
-    makeChart(`Messages by day, ${formatCount(sent)} sent in total`, layers, days, formatCount, cut),
+    makeChart(`Messages by day, ${formatCount(sent)} sent in total`, 'bars', layers, days, formatCount, cut),
     scrollBox('Messages', node),
     byDay,
   )
