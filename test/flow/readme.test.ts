@@ -66,7 +66,7 @@ const base = new Client(edge.port).base
 async function runShell(text: string, more: Record<string, string> = {}): Promise<string> {
   const direct = text.replace(/npm run (\S+)( --)?/g, (_, name: string) => {
     assert.ok(scripts[name] !== undefined, `npm run ${name}`)
-    return scripts[name].replaceAll('node ', `${[process.execPath, ...SHORT_LIVED_FLAGS].join(' ')} `)
+    return scripts[name].replaceAll('node ', `${[`'${process.execPath}'`, ...SHORT_LIVED_FLAGS].join(' ')} `)
   })
   const options = { cwd: ROOT, env: { ...env, ...more }, maxBuffer: 2 ** 25 }
   const { stdout } = await execFileAsync('bash', ['-euo', 'pipefail', '-c', direct], options)
