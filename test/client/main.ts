@@ -10,7 +10,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { join, resolve } from 'node:path'
+import { basename, join, resolve } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
 import openapiTS, { astToString } from 'openapi-typescript'
@@ -23,15 +23,16 @@ import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 const PACKAGE_NAME = 'millrace-client'
 const ROOT = new URL('../../', import.meta.url)
 const MODULES_FOLDER = fileURLToPath(new URL('node_modules/', ROOT))
-/** Sources of the package next to this file. */
-const SOURCES = globSync(['index.ts', 'work*.ts'], { cwd: new URL('.', import.meta.url) })
+const CONNECTION_FOLDER = 'edge/client/'
+/** Sources of the package: paths from the root. */
+const SOURCES = globSync(['test/client/{index,work*}.ts', `${CONNECTION_FOLDER}*.ts`], { cwd: ROOT })
 const run = promisify(execFile)
 
-const { devDependencies } = JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8')) as {
-  devDependencies: Readonly<Record<string, string>>
-}
+const { dependencies, devDependencies } = JSON.parse(
+  readFileSync(new URL('package.json', ROOT), 'utf8'),
+) as Readonly<Record<'dependencies' | 'devDependencies', Readonly<Record<string, string>>>>
 const pinVersions = (...names: string[]) =>
-  Object.fromEntries(names.map((name) => [name, devDependencies[name]!]))
+  Object.fromEntries(names.map((name) => [name, { ...dependencies, ...devDependencies }[name]!]))
 
 /**
  * Replaces the package in a folder, with sources in `src` and output in `dist`.
@@ -47,7 +48,10 @@ export async function writeClient(folder: string): Promise<void> {
     )
   write('src/api.ts', await generateTypes())
   cpSync(new URL('README.md', import.meta.url), join(folder, 'README.md'))
-  for (const name of SOURCES) cpSync(new URL(name, import.meta.url), join(folder, 'src', name))
+  for (const path of SOURCES) {
+    const text = readFileSync(new URL(path, ROOT), 'utf8')
+    write(join('src', basename(path)), text.replaceAll(`'../../${CONNECTION_FOLDER}`, "'./"))
+  }
   write('package.json', {
     name: PACKAGE_NAME,
     version: VERSION,

