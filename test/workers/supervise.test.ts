@@ -22,7 +22,7 @@ interface LogLine {
   readonly message: string
 }
 
-function createTestSupervisor(t: TestContext, options: { healthyMs?: number } = {}) {
+function createTestSupervisor(t: TestContext, options: { healthyMs?: number; awaitsFixes?: boolean } = {}) {
   const folder = mkdtempSync(path.join(tmpdir(), 'millrace-'))
   const journal = path.join(folder, 'journal')
   writeFileSync(journal, '')
@@ -131,6 +131,42 @@ test('kills a child that does not stop in time, without delaying the others', as
     log.filter((line) => line.level === 'warn').map((line) => line.data.child),
     ['two'],
   )
+})
+
+test('restarts a child on request, also one that crashes, and reports no death', async (t) => {
+  const { supervisor, spec, log, lines } = createTestSupervisor(t)
+  supervisor.start(spec('one'))
+  const first = (await supervisor.ready('one')) as { pid: number }
+  const [second, same] = (await Promise.all([supervisor.restart('one'), supervisor.restart('one')])) as {
+    pid: number
+  }[]
+  assert.notEqual(second!.pid, first.pid)
+  assert.deepEqual([second, lines()], [same, ['one start', 'one SIGTERM', 'one start']])
+  assert.deepEqual(
+    log.filter(({ level }) => level !== 'info'),
+    [],
+  )
+  holdTimers(t, 500)
+  supervisor.start(spec('two', 'crash'))
+  await waitUntil(() => lines().filter((line) => line === 'two start').length === 3)
+  await waitUntil(() => log.some(({ data }) => data.child === 'two' && data.waitMs === 500))
+  const ready = assert.rejects(supervisor.restart('two'), /stopped before it was ready/)
+  await waitUntil(() => lines().filter((line) => line === 'two start').length === 4)
+  await supervisor.stop()
+  await ready
+})
+
+test('does not repeat a failed start that awaits a fix', async (t) => {
+  const { supervisor, spec, log, lines } = createTestSupervisor(t, { awaitsFixes: true })
+  const env: Record<string, string> = { ...spec('one').env }
+  supervisor.start({ ...spec('one'), env })
+  await supervisor.ready('one')
+  env.MODE = 'crash'
+  const restarted = supervisor.restart('one')
+  await waitUntil(() => log.some(({ message }) => message.startsWith('The start failed')))
+  env.MODE = 'plain'
+  await Promise.all([supervisor.restart('one'), restarted])
+  assert.deepEqual(lines(), ['one start', 'one SIGTERM', 'one start', 'one start'])
 })
 
 test('rejects waiting callers if it stops before a child is ready', async (t) => {

@@ -37,28 +37,35 @@ Settings come from the environment and .env; .env.example lists them all with th
   DATA_DIR=.data             embedded database, unsent mails, generated key
   DATABASE_URL=              an external PostgreSQL
 
+npm run dev      also restarts processes whose code changes (npm start -- --watch)
 npm run doctor   checks the settings and the services that they name
 npm run demo     uploads a document and shows its extraction
 `
 
 /** Runs the whole service on one machine: database, migrations, then edges and workers as supervised children. */
 export async function startAll(args: readonly string[]): Promise<void> {
-  if (args.length > 0) {
+  const watches = args.length === 1 && args[0] === '--watch'
+  if (args.length > 0 && !watches) {
     const isHelp = args[0] === '--help' || args[0] === '-h'
     process[isHelp ? 'stdout' : 'stderr'].write(USAGE)
     process.exit(isHelp ? 0 : START_REFUSED_STATUS)
   }
   const settings = loadSettingsOrExit()
   const log = await createLog(settings.logLevel, 'start')
-  await startOrExit(settings, log, () => startService(settings, log))
+  await startOrExit(settings, log, () => startService(settings, log, watches))
 }
 
-async function startService(settings: Settings, log: Log): Promise<void> {
-  const supervisor = createSupervisor({ log: (level, data, message) => log[level](data, message) })
+async function startService(settings: Settings, log: Log, watches: boolean): Promise<void> {
+  const supervisor = createSupervisor({
+    log: (level, data, message) => log[level](data, message),
+    awaitsFixes: watches,
+  })
   let database: EmbeddedDatabase | null = null
   let isStopping = false
+  let stopWatching = (): void => {}
   stopOnSignals(log, STOP_TIMEOUT_MS, async () => {
     isStopping = true
+    stopWatching()
     await supervisor.stop()
     await database?.stop()
   })
@@ -69,13 +76,22 @@ async function startService(settings: Settings, log: Log): Promise<void> {
       database === null
         ? await resolveDatabaseUrls(settings, log)
         : { databaseUrl: database.appUrl, directUrl: database.appUrl }
-    const applied = await migrate(database?.url ?? urls.directUrl, {
-      log: (line) => log.warn(line),
-      appRole: database?.appRole ?? settings.databaseAppRole,
-    })
-    if (applied.length > 0) log.info({ applied }, 'Migrated the database')
+    const migrateDatabase = async (): Promise<void> => {
+      const applied = await migrate(database?.url ?? urls.directUrl, {
+        log: (line) => log.warn(line),
+        appRole: database?.appRole ?? settings.databaseAppRole,
+      })
+      if (applied.length > 0) log.info({ applied }, 'Migrated the database')
+    }
+    await migrateDatabase()
     const { port, lacksAdmin } = await startChildren(supervisor, settings, urls)
     printAddress(settings, port, lacksAdmin)
+    if (watches) {
+      const { watchCode } = await import('./watch.ts')
+      const root = fileURLToPath(new URL('../../', import.meta.url))
+      stopWatching = watchCode({ root, ...nameChildren(settings), supervisor, migrate: migrateDatabase, log })
+      process.stdout.write('Changed code restarts its process. Settings are read only now.\n')
+    }
   } catch (error) {
     if (isStopping) return
     await supervisor.stop()
@@ -108,6 +124,12 @@ interface EdgeReadyMessage {
   readonly lacksAdmin: boolean
 }
 
+/** Returns the names of the child processes. */
+const nameChildren = ({ webConcurrency, workerProcesses }: Settings) => ({
+  edges: Array.from({ length: webConcurrency }, (_, n) => `edge-${n + 1}`),
+  workers: Array.from({ length: workerProcesses }, (_, n) => `worker-${n + 1}`),
+})
+
 async function startChildren(
   supervisor: Supervisor,
   settings: Settings,
@@ -123,8 +145,7 @@ async function startChildren(
     NODE_COMPILE_CACHE: join(resolve(settings.dataDir), 'compile-cache'),
   }
   const scriptPath = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
-  const edges = Array.from({ length: settings.webConcurrency }, (_, n) => `edge-${n + 1}`)
-  const workers = Array.from({ length: settings.workerProcesses }, (_, n) => `worker-${n + 1}`)
+  const { edges, workers } = nameChildren(settings)
   for (const name of workers)
     supervisor.start({
       name,

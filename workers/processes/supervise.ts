@@ -29,6 +29,13 @@ export interface Supervisor {
   ready(name: string): Promise<unknown>
   /** Stops all children together: SIGTERM, then SIGKILL after `stopTimeoutMs`. Safe to call twice. */
   stop(): Promise<void>
+  /**
+   * Stops a child as `stop` does, starts it immediately, and resolves once it is ready. Another restart may begin
+   * meanwhile.
+   *
+   * @throws if the supervisor stops first.
+   */
+  restart(name: string): Promise<unknown>
   /** Sends SIGKILL. The child is restarted, unless the supervisor is stopping. */
   kill(name: string): void
 }
@@ -37,6 +44,11 @@ export interface SupervisorOptions {
   readonly log: (level: 'info' | 'warn' | 'error', data: object, message: string) => void
   /** Lifetime of a healthy child, in ms. A death after this time counts as the first. Default 10,000. */
   readonly healthyMs?: number
+  /**
+   * True if a child that was ready once and then fails to start waits for `restart`. Its code is broken until a
+   * developer fixes it.
+   */
+  readonly awaitsFixes?: boolean
 }
 
 interface Child {
@@ -52,6 +64,8 @@ interface Child {
   isReady: boolean
   /** True if any process of this child was ever ready. */
   wasReady: boolean
+  /** True while `restart` stops its process. */
+  isStopping: boolean
 }
 
 /** Returns the restart delay in ms after consecutive deaths: 0 after the first, then 250 ms doubling up to 10 s. */
@@ -64,14 +78,18 @@ export function computeRestartDelay(deaths: number): number {
  * this process, which decides the order of the shutdown.
  */
 export function createSupervisor(options: SupervisorOptions): Supervisor {
-  const { log, healthyMs = 10_000 } = options
+  const { log, healthyMs = 10_000, awaitsFixes = false } = options
   const children = new Map<string, Child>()
   let stopped: Promise<void> | undefined
 
   const onExit = (child: Child, code: number | null, signal: NodeJS.Signals | null) => {
-    if (stopped !== undefined) return
+    if (stopped !== undefined || child.isStopping) return
     if (code === START_REFUSED_STATUS && !child.wasReady)
       return child.readiness.reject(new StartError(`${child.spec.name} can't start; see its error above`))
+    if (awaitsFixes && child.wasReady && !child.isReady) {
+      log('error', { child: child.spec.name, code, signal }, 'The start failed; the next change repeats it')
+      return
+    }
     if (child.isReady) Object.assign(child, createReadiness())
     child.deaths = performance.now() - child.startedAt >= healthyMs ? 1 : child.deaths + 1
     const waitMs = computeRestartDelay(child.deaths)
@@ -95,16 +113,7 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
     start: (spec) => {
       if (stopped !== undefined) throw new Error(`Can't start ${spec.name}: the supervisor is stopping`)
       if (children.has(spec.name)) throw new Error(`Child ${spec.name} already exists`)
-      const child: Child = {
-        spec,
-        process: undefined,
-        ended: Promise.resolve(),
-        startedAt: 0,
-        deaths: 0,
-        wasReady: false,
-        restart: undefined,
-        ...createReadiness(),
-      }
+      const child = createChild(spec)
       children.set(spec.name, child)
       launch(child, log, onExit)
     },
@@ -113,9 +122,26 @@ export function createSupervisor(options: SupervisorOptions): Supervisor {
       stopped ??= stopChildren([...children.values()], log)
       return stopped
     },
+    restart: (name) => {
+      const child = findChild(name)
+      const start = () => stopped === undefined && launch(child, log, onExit)
+      return restartChild(child, start, log)
+    },
     kill: (name) => killGroup(findChild(name).process),
   }
 }
+
+const createChild = (spec: ChildSpec): Child => ({
+  spec,
+  process: undefined,
+  ended: Promise.resolve(),
+  startedAt: 0,
+  deaths: 0,
+  wasReady: false,
+  isStopping: false,
+  restart: undefined,
+  ...createReadiness(),
+})
 
 type OnExit = (child: Child, code: number | null, signal: NodeJS.Signals | null) => void
 
@@ -137,7 +163,7 @@ function launch(child: Child, log: SupervisorOptions['log'], onExit: OnExit): vo
     log('error', { child: name, error: error.message }, 'Child process failed'),
   )
   childProcess.on('message', (message) => {
-    if (child.isReady || (message as { ready?: unknown } | null)?.ready !== true) return
+    if (child.isReady || child.isStopping || (message as { ready?: unknown } | null)?.ready !== true) return
     child.isReady = true
     child.wasReady = true
     child.readiness.resolve(message)
@@ -168,6 +194,24 @@ async function stopChildren(children: readonly Child[], log: SupervisorOptions['
   }
   // Stop all together: a worker that still runs would claim the jobs that another releases.
   await Promise.all(children.map((child) => stopChild(child, log)))
+}
+
+/** Stops the process of a child, starts another, and resolves once it is ready. */
+async function restartChild(
+  child: Child,
+  start: () => void,
+  log: SupervisorOptions['log'],
+): Promise<unknown> {
+  clearTimeout(child.restart)
+  // An earlier restart is stopping the process, and then starts the next one.
+  if (!child.isStopping) {
+    child.isStopping = true
+    if (child.isReady) Object.assign(child, createReadiness())
+    await stopChild(child, log)
+    Object.assign(child, { isStopping: false, deaths: 0 })
+    start()
+  }
+  return child.readiness.promise
 }
 
 async function stopChild(child: Child, log: SupervisorOptions['log']): Promise<void> {
