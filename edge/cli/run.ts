@@ -25,6 +25,14 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
   retry: { about: 'retry failed jobs', load: async () => (await import('./commands/change.ts')).retry },
   cancel: { about: 'cancel jobs', load: async () => (await import('./commands/change.ts')).cancel },
   batch: { about: 'add a batch of jobs', load: async () => (await import('./commands/batch.ts')).batch },
+  'webhooks listen': {
+    about: 'forward webhooks to a program on this machine',
+    load: async () => (await import('./commands/listen.ts')).listen,
+  },
+  'webhooks trigger': {
+    about: 'send a test event',
+    load: async () => (await import('./commands/trigger.ts')).trigger,
+  },
 }
 
 const OVERVIEW = `Usage: npx millrace COMMAND [options]
