@@ -33,6 +33,10 @@ const COMMANDS: Readonly<Record<string, Entry>> = {
     about: 'send a test event',
     load: async () => (await import('./commands/trigger.ts')).trigger,
   },
+  'new task': {
+    about: 'write the files of a built-in task',
+    load: async () => (await import('./commands/new-task.ts')).newTask,
+  },
 }
 
 const OVERVIEW = `Usage: npx millrace COMMAND [options]
