@@ -6,12 +6,14 @@ import { assertListed } from '../listed.ts'
 
 const GUIDES = new URL('../../edge/guides/', import.meta.url)
 const files = globSync('*.md', { cwd: GUIDES })
+// Guides that describe no area.
+const GENERAL = ['README.md', 'command-line.md']
 const names = new Set(areas.map(({ name }) => name))
 
 test('each area has a guide, and each guide an area', () => {
   assertListed(
     [...names],
-    files.filter((file) => file !== 'README.md').map((file) => file.replace('.md', '')),
+    files.filter((file) => !GENERAL.includes(file)).map((file) => file.replace('.md', '')),
     ['edge/guides/NAME.md: a title, a sentence about the area, examples'],
   )
 })
