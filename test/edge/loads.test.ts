@@ -83,3 +83,19 @@ test('a child process that reads documents loads no schemas or database driver',
   assert.ok(loaded.own.includes('workers/children/documents/pages.ts'), 'it is counted')
   assert.deepEqual(filterLoaded([...RARE_PACKAGES, 'zod', 'slonik', 'pg'], loaded.packages), [])
 })
+
+test('the command line loads no command, and a command no route and no package but the parser of streams', () => {
+  const { own, packages } = listLoadedModules('edge/cli/run.ts')
+  assert.deepEqual(
+    own.filter((file) => !/^edge\/(cli\/[a-z-]+|client\/connection)\.ts$/.test(file)),
+    [],
+  )
+  assert.deepEqual([...packages], ['eventsource-parser'])
+  for (const name of ['enqueue', 'jobs', 'listen']) {
+    const command = listLoadedModules(`edge/cli/commands/${name}.ts`)
+    const others = command.own.filter((file) => !/^edge\/(cli|client)\//.test(file))
+    const commands = command.own.filter((file) => file.startsWith('edge/cli/commands/'))
+    assert.deepEqual([others, commands], [[], [`edge/cli/commands/${name}.ts`]])
+    assert.ok(command.packages.size <= 1, [...command.packages].join())
+  }
+})
