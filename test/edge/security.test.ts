@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { existsSync, globSync, readFileSync } from 'node:fs'
 import { test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 
 /** The ASVS table in `edge/SECURITY.md` must name existing files and count its rows correctly. */
 
@@ -52,7 +53,7 @@ const FORBIDDEN_PATTERNS: Readonly<Record<string, RegExp>> = {
 
 for (const [what, pattern] of Object.entries(FORBIDDEN_PATTERNS))
   test(what, () => {
-    const files = globSync('{edge,sql,tasks,workers}/**/*.{ts,js,html}', { cwd: ROOT.pathname })
+    const files = globSync('{edge,sql,tasks,workers}/**/*.{ts,js,html}', { cwd: fileURLToPath(ROOT) })
     assert.ok(files.length > 400)
     assert.deepEqual(
       files.filter((file) => pattern.test(readFileSync(new URL(file, ROOT), 'utf8'))),

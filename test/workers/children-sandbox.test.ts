@@ -6,6 +6,7 @@ import { type AddressInfo, createServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import { after, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { probeSandbox, type Sandbox } from '../../workers/children/sandbox.ts'
 import { until } from '../until.ts'
 import type { Attempt } from './fixtures/hostile-attempts.ts'
@@ -13,7 +14,7 @@ import type { Attempt } from './fixtures/hostile-attempts.ts'
 /** A child that runs hostile code is confined, and each process hides its environment. */
 
 const SECRET = 'a secret of the service, 32 characters or more'
-const script = (path: string): string => new URL(path, import.meta.url).pathname
+const script = (path: string): string => fileURLToPath(new URL(path, import.meta.url))
 const readEnvironment = (pid: number): string => readFileSync(`/proc/${pid}/environ`, 'latin1')
 
 function startProcess(path: string, env: Record<string, string>, cwd?: string): ChildProcess {

@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, describe, test } from 'node:test'
+import { fileURLToPath } from 'node:url'
 import { MessageChannel } from 'node:worker_threads'
 import { Failure } from '../../sql/errors.ts'
 import { createChildrenClient, serveChildren } from '../../workers/children/client.ts'
@@ -17,7 +18,7 @@ import { log } from './parts.ts'
 
 /** Tests the pool of child processes, both directly and over a port. The children do what the test asks. */
 
-const entry = new URL('fixtures/work-child.ts', import.meta.url).pathname
+const entry = fileURLToPath(new URL('fixtures/work-child.ts', import.meta.url))
 const AMPLE_LIMITS: Limits = { cpuMs: 60_000 }
 
 function createPool(options: Partial<Parameters<typeof createChildPool>[0]> = {}) {
@@ -230,7 +231,7 @@ test('an owner without a child gets one before a flood of others, then the one w
 
 test('a child that does not start is not blamed on the request', async () => {
   for (const broken of ['fixtures/no-such-file.ts', 'fixtures/not-a-child.ts']) {
-    const lease = await createPool({ entry: new URL(broken, import.meta.url).pathname }).lease()
+    const lease = await createPool({ entry: fileURLToPath(new URL(broken, import.meta.url)) }).lease()
     const error = (await ask(lease, 'echo').catch((reason: unknown) => reason)) as Failure
     assert.equal(error.code, 'service.short')
     assert.match(String(error.cause), /^Error: A child process did not start/)
