@@ -17,6 +17,7 @@ import { createReader } from '../sql/reads/reader.ts'
 import { createSlowReads } from '../sql/reads/slow-reads.ts'
 import { createVisibilityTracker, type VisibilityTracker } from '../sql/reads/visibility.ts'
 import { createBlobs } from '../tasks/documents/blobs/blobs.ts'
+import type { SecretKeys } from '../tasks/platform/keys.ts'
 import type { Log } from '../tasks/platform/log.ts'
 import { waitForDatabase } from '../tasks/platform/outage.ts'
 import type { Settings } from '../tasks/platform/settings/settings.ts'
@@ -53,7 +54,7 @@ export interface EdgeOptions {
   readonly databaseUrl: string
   /** URL that bypasses any pooler, because poolers do not support LISTEN. */
   readonly directUrl: string
-  readonly secretKey: string
+  readonly keys: SecretKeys
   readonly log: Log
   /** Areas to serve; defaults to all. Only tests set this option. */
   readonly areas?: readonly Area[]
@@ -119,7 +120,7 @@ async function createCore(
   options: EdgeOptions,
   streams: Streams,
 ): Promise<CoreServices & { readonly connections: ConnectionGroup; readonly uses: CredentialUses }> {
-  const { settings, databaseUrl: url, secretKey, log } = options
+  const { settings, databaseUrl: url, keys, log } = options
   const warn = (message: string) => (error: unknown) => log.warn({ err: error }, message)
   const { validateSchemas: validateRows, databasePooled: pooled, jobRetention } = settings
   const connections = new ConnectionGroup()
@@ -166,7 +167,7 @@ async function createCore(
     hub,
     overview: createOverview(statistics, jobRetention, warn('Reading the overview failed')),
     uses,
-    authenticator: createAuthenticator({ settings, reader, secretKey, now: () => healthCheck.now(), uses }),
+    authenticator: createAuthenticator({ settings, reader, keys, now: () => healthCheck.now(), uses }),
     publisher: createPublisher(db, warn('Sending a notification failed')),
     claims: createClaimWaits(),
     metrics: createMetrics({ db, reader: statistics, hub, streams, replica }),
@@ -254,7 +255,7 @@ function createServices(
   options: EdgeOptions,
   { db, publisher, log }: CoreServices,
 ): Omit<Edge, keyof CoreServices> {
-  const { settings, databaseUrl: url, secretKey } = options
+  const { settings, databaseUrl: url, keys } = options
   const { validateSchemas: validateRows, databasePooled: pooled } = settings
   return {
     blobs: createBlobs(db, settings),
@@ -281,7 +282,7 @@ function createServices(
     tallies: createTallies(db, log),
     limits: createRateLimits(db, settings),
     keyLimits: settings.apiKeyRate && createKeyLimits(db, settings.apiKeyRate),
-    secretKey,
+    keys,
   }
 }
 

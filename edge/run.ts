@@ -6,13 +6,13 @@ import { createLog, type Log } from '../tasks/platform/log.ts'
 import { waitForDatabase } from '../tasks/platform/outage.ts'
 import {
   ALL_IN_ONE_VARIABLE,
-  loadSecretKey,
   loadSettingsOrExit,
   resolveDatabaseUrls,
   startOrExit,
   stopOnSignals,
 } from '../tasks/platform/process.ts'
 import type { Settings } from '../tasks/platform/settings/settings.ts'
+import { loadKeys } from '../tasks/platform/stored-keys.ts'
 import { onSupervisorGone } from '../tasks/platform/supervised.ts'
 import { checkSchedule } from '../tasks/schedules/entries.ts'
 import { serveEdge } from './edge.ts'
@@ -50,11 +50,12 @@ async function start(settings: Settings, log: Log): Promise<void> {
   checkSchedule()
   await loadModules(settings)
   const database = await resolveDatabaseUrls(settings, log)
+  const keys = await loadKeys(settings, database.databaseUrl, log)
   const serving = await serveEdge(
     {
       settings,
       ...database,
-      secretKey: loadSecretKey(settings),
+      keys,
       log,
     },
     {
@@ -67,7 +68,7 @@ async function start(settings: Settings, log: Log): Promise<void> {
   const { admins } = await waitForDatabase(log, () => serving.edge.db.one(countAdmins()))
   // `npm start` prints the setup notice itself.
   if (admins === 0 && process.env[ALL_IN_ONE_VARIABLE] === undefined)
-    log.warn(formatSetupNotice(settings.publicBaseUrl, loadSecretKey(settings)))
+    log.warn(formatSetupNotice(settings.publicBaseUrl, keys))
   process.send?.({ ready: true, port: serving.port, lacksAdmin: admins === 0 })
   // Flush the compile cache now, because a killed process would not write it.
   flushCompileCache()

@@ -71,6 +71,7 @@ create table account_token (
 create table account_totp (
   id uuid not null,
   account_id integer not null,
+  secret text not null,
   created_at timestamp with time zone not null default now(),
   confirmed_at timestamp with time zone,
   last_step bigint not null default 0,
@@ -79,7 +80,8 @@ create table account_totp (
   constraint account_totp_account_id_key UNIQUE (account_id),
   constraint account_totp_account_id_fkey FOREIGN KEY (account_id) REFERENCES account(id) ON DELETE CASCADE,
   constraint account_totp_last_step_check CHECK ((last_step >= 0)),
-  constraint account_totp_recovery_codes_check CHECK ((cardinality(recovery_codes) <= 10))
+  constraint account_totp_recovery_codes_check CHECK ((cardinality(recovery_codes) <= 10)),
+  constraint account_totp_secret_check CHECK ((secret ~ '^[\w-]{8}\.[\w-]+$'::text))
 );
 
 create table ai_agent (
@@ -602,6 +604,7 @@ create table document (
   constraint document_supersedes_id_fkey FOREIGN KEY (supersedes_id) REFERENCES document(id) ON DELETE SET NULL,
   constraint document_expires_at_check CHECK (((deleted_at IS NULL) = (expires_at IS NULL))),
   constraint document_kind_check CHECK (((length(kind) >= 1) AND (length(kind) <= 32))),
+  constraint document_sealed_password_check CHECK ((sealed_password ~ '^[\w-]{8}\.[\w-]+$'::text)),
   constraint document_sha256_check CHECK ((length(sha256) = 32)),
   constraint document_supersedes_id_check CHECK ((supersedes_id <> id)),
   constraint document_tags_check CHECK ((cardinality(tags) <= 100)),
@@ -1412,6 +1415,13 @@ create table start_rate (
   constraint start_rate_starts_check CHECK (((starts >= 1) AND (starts <= 1000000)))
 ) with (fillfactor=50, autovacuum_vacuum_threshold=200, autovacuum_vacuum_scale_factor=0.01);
 
+create table stored_key (
+  id uuid not null,
+  secret text not null,
+  constraint stored_key_pkey PRIMARY KEY (id),
+  constraint stored_key_secret_check CHECK ((secret ~ '^[\w-]{8}\.[\w-]+$'::text))
+);
+
 create table table_size (
   day date not null,
   name text not null,
@@ -1558,6 +1568,8 @@ create table webhook_endpoint (
   blocked_until timestamp with time zone,
   paused_until timestamp with time zone,
   disabled_at timestamp with time zone,
+  secret text not null,
+  previous_secret text,
   secret_version integer not null default 1,
   secret_rolled_at timestamp with time zone,
   created_at timestamp with time zone not null default now(),
@@ -1571,6 +1583,8 @@ create table webhook_endpoint (
   constraint webhook_endpoint_events_check CHECK (((url IS NULL) = (cardinality(events) = 0))),
   constraint webhook_endpoint_failures_check CHECK (((failures > 0) = (failing_since IS NOT NULL))),
   constraint webhook_endpoint_host_check CHECK (((url IS NULL) = (host IS NULL))),
+  constraint webhook_endpoint_previous_secret_check CHECK ((previous_secret ~ '^[\w-]{8}\.[\w-]+$'::text)),
+  constraint webhook_endpoint_secret_check CHECK ((secret ~ '^[\w-]{8}\.[\w-]+$'::text)),
   constraint webhook_endpoint_service_check CHECK (((account_id IS NOT NULL) OR ((url IS NOT NULL) AND (organization_id IS NULL)))),
   constraint webhook_endpoint_url_check CHECK (((length(url) >= 8) AND (length(url) <= 2000)))
 );
@@ -1657,6 +1671,7 @@ create table worker_queue (
   constraint worker_queue_description_check CHECK ((length(description) <= 500)),
   constraint worker_queue_endpoint_check CHECK ((((endpoint_url IS NULL) = (endpoint_concurrency IS NULL)) AND ((endpoint_url IS NULL) = (endpoint_secret IS NULL)))),
   constraint worker_queue_endpoint_concurrency_check CHECK (((endpoint_concurrency >= 1) AND (endpoint_concurrency <= 1000))),
+  constraint worker_queue_endpoint_secret_check CHECK ((endpoint_secret ~ '^[\w-]{8}\.[\w-]+$'::text)),
   constraint worker_queue_endpoint_url_check CHECK (((length(endpoint_url) >= 8) AND (length(endpoint_url) <= 2000))),
   constraint worker_queue_name_check CHECK ((name ~ '^[a-z][a-z0-9_-]{0,62}$'::text)),
   constraint worker_queue_owner_check CHECK (((account_id IS NULL) OR (organization_id IS NULL)))
@@ -1707,6 +1722,8 @@ CREATE INDEX account_quota_kind_idx ON public.account_quota USING btree (kind, q
 CREATE INDEX account_token_account_id_idx ON public.account_token USING btree (account_id, kind);
 
 CREATE INDEX account_token_expires_at_idx ON public.account_token USING btree (expires_at);
+
+CREATE INDEX account_totp_sealed_idx ON public.account_totp USING btree ("left"(secret, 8), id);
 
 CREATE INDEX ai_budget_hold_account_id_idx ON public.ai_budget_hold USING btree (account_id) WHERE (account_id IS NOT NULL);
 
@@ -1856,6 +1873,8 @@ CREATE UNIQUE INDEX document_owner_id_sha256_key ON public.document USING btree 
 
 CREATE INDEX document_page_count_idx ON public.document USING btree (owner_id, COALESCE(page_count, 0), id) WHERE (deleted_at IS NULL);
 
+CREATE INDEX document_sealed_idx ON public.document USING btree ("left"(sealed_password, 8), id) WHERE (sealed_password IS NOT NULL);
+
 CREATE INDEX document_search_idx ON public.document USING gin (owned_vector(owner_id, search)) WHERE (deleted_at IS NULL);
 
 CREATE INDEX document_sha256_idx ON public.document USING btree (sha256);
@@ -1917,6 +1936,8 @@ CREATE INDEX job_retrying_idx ON public.job USING btree (mailbox, ordinal) WHERE
 CREATE INDEX job_running_idx ON public.job USING btree (lease_id) WHERE (status = 'running'::text);
 
 CREATE INDEX job_scheduled_idx ON public.job USING btree (run_at, ordinal) WHERE (status = 'scheduled'::text);
+
+CREATE INDEX job_sealed_idx ON public.job USING btree ("left"((payload ->> 'sealedPassword'::text), 8), id) WHERE ((name = 'documents.extract'::text) AND (payload ? 'sealedPassword'::text));
 
 CREATE INDEX job_suspect_idx ON public.job USING btree (lease_id) WHERE ((status = 'running'::text) AND (interruptions >= 2));
 
@@ -2096,6 +2117,10 @@ CREATE INDEX webhook_endpoint_expires_at_idx ON public.webhook_endpoint USING bt
 
 CREATE INDEX webhook_endpoint_organization_id_idx ON public.webhook_endpoint USING btree (organization_id, id DESC) WHERE (organization_id IS NOT NULL);
 
+CREATE INDEX webhook_endpoint_previous_sealed_idx ON public.webhook_endpoint USING btree ("left"(previous_secret, 8), id) WHERE (previous_secret IS NOT NULL);
+
+CREATE INDEX webhook_endpoint_sealed_idx ON public.webhook_endpoint USING btree ("left"(secret, 8), id);
+
 CREATE INDEX webhook_endpoint_service_idx ON public.webhook_endpoint USING btree (id DESC) WHERE (account_id IS NULL);
 
 CREATE INDEX webhook_pending_sum_account_id_idx ON public.webhook_pending_sum USING btree (account_id);
@@ -2111,6 +2136,8 @@ CREATE INDEX worker_queue_account_id_idx ON public.worker_queue USING btree (acc
 CREATE INDEX worker_queue_created_by_idx ON public.worker_queue USING btree (created_by) WHERE (created_by IS NOT NULL);
 
 CREATE INDEX worker_queue_organization_id_idx ON public.worker_queue USING btree (organization_id, name) WHERE (organization_id IS NOT NULL);
+
+CREATE INDEX worker_queue_sealed_idx ON public.worker_queue USING btree ("left"(endpoint_secret, 8), name) WHERE (endpoint_secret IS NOT NULL);
 
 CREATE STATISTICS public.comms_send_status_channel (mcv) ON channel, status FROM comms_send;
 
@@ -3765,10 +3792,10 @@ CREATE OR REPLACE FUNCTION public.webhook_body(type text, at timestamp with time
  STABLE PARALLEL SAFE
 RETURN (json_build_object('type', type, 'timestamp', iso(at), 'account_id', account, 'data', data))::text;
 
-CREATE OR REPLACE FUNCTION public.webhook_callback_add(job_id uuid, account integer, url text, host text, key uuid)
+CREATE OR REPLACE FUNCTION public.webhook_callback_add(job_id uuid, account integer, url text, host text, key uuid, secret text)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$7e42da66deedd88e16c2e9c11e54d958$function$;
+AS $function$3fbb311ceccba7b33c870bea1a27dc7b$function$;
 
 CREATE OR REPLACE FUNCTION public.webhook_can_manage(e webhook_endpoint, account integer, everything boolean, organization integer)
  RETURNS boolean

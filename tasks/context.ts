@@ -7,6 +7,7 @@ import type { ItemResult } from './blog/items.ts'
 import type { Comms } from './comms/ports.ts'
 import type { Blobs } from './documents/blobs/blobs.ts'
 import type { PaymentProvider } from './payments/provider.ts'
+import type { SecretKeys } from './platform/keys.ts'
 import type { Settings } from './platform/settings/settings.ts'
 import type { AnalysisOptions, AnalysisResult } from './rag/analyze.ts'
 import type { Retrieval } from './rag/retrieval.ts'
@@ -27,8 +28,8 @@ export interface TaskContext {
   dependencies(): Promise<readonly Dependency[]>
   readonly db: Database
   readonly settings: Settings
-  /** The deployment's signing key; mailed tokens are derived from it. */
-  readonly secretKey: string
+  /** The deployment's keys. */
+  readonly keys: SecretKeys
   readonly providers: Providers
   /** Stored bytes of documents and exports. */
   readonly blobs: Blobs

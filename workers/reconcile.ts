@@ -26,7 +26,7 @@ const db = createDatabase({
   pooled: settings.databasePooled,
 })
 const log = await createLog(settings.logLevel, 'reconcile')
-const context: Omit<TaskContext, 'blobs' | 'secretKey'> = {
+const context: Omit<TaskContext, 'blobs' | 'keys'> = {
   // This is not a job in the database, so no worker can take it over.
   job: { id: uuidv7(), name: 'payments.reconcile', attempt: 1, ownerId: null, requestId: null },
   dependencies: async () => [],

@@ -1,13 +1,13 @@
 import { flushCompileCache } from 'node:module'
 import { createLog, type Log } from '../tasks/platform/log.ts'
 import {
-  loadSecretKey,
   loadSettingsOrExit,
   resolveDatabaseUrls,
   startOrExit,
   stopOnSignals,
 } from '../tasks/platform/process.ts'
 import type { Settings } from '../tasks/platform/settings/settings.ts'
+import { loadKeys } from '../tasks/platform/stored-keys.ts'
 import { onSupervisorGone } from '../tasks/platform/supervised.ts'
 import { checkSchedule } from '../tasks/schedules/entries.ts'
 import { createJobLog, type JobLog } from './attempts/job-log.ts'
@@ -30,7 +30,8 @@ async function startProcess(settings: Settings, log: Log, jobLog: JobLog): Promi
   checkSchedule()
   const database = await resolveDatabaseUrls(settings, log)
   const worker = await startWorker({
-    settings: { ...settings, secretKey: loadSecretKey(settings) },
+    settings,
+    keys: (await loadKeys(settings, database.databaseUrl, log)).material,
     ...database,
     log,
     jobLog,

@@ -13,6 +13,7 @@ import { unlockPools } from '../sql/jobs/leases.ts'
 import { storePendingQuota } from '../sql/quotas/quotas.ts'
 import { StartError } from '../sql/server/start-error.ts'
 import { createTaskFinder, loadTasks, queuesOf } from '../tasks/index.ts'
+import type { KeyMaterial } from '../tasks/platform/keys.ts'
 import type { Log } from '../tasks/platform/log.ts'
 import { waitForDatabase } from '../tasks/platform/outage.ts'
 import type { Periodic } from '../tasks/platform/periodic.ts'
@@ -51,6 +52,8 @@ export interface Worker {
 
 export interface WorkerOptions {
   readonly settings: Settings
+  /** Absent if no task needs keys. */
+  readonly keys?: KeyMaterial | undefined
   readonly databaseUrl: string
   /** URL of a direct connection for LISTEN, in case `databaseUrl` goes through a pooler. */
   readonly directUrl: string
@@ -149,7 +152,7 @@ interface PartsContext {
 
 /** Creates the parts that run jobs, store their progress and outcomes, and notify listeners. */
 function createParts(
-  { settings, databaseUrl, log, jobLog, taskModules = [], retryMs }: WorkerOptions,
+  { settings, keys, databaseUrl, log, jobLog, taskModules = [], retryMs }: WorkerOptions,
   { tasks, connections, tracing, leaseId, onDelayed }: PartsContext,
 ) {
   const { validateSchemas: validateRows, databasePooled: pooled, writeTimeoutMs: statementMs } = settings
@@ -183,9 +186,18 @@ function createParts(
     onEvent,
     onSpan,
     taskModules,
+    keys,
     onKill: () => tallies.count('threads_killed'),
   })
-  const isolatedRunner = createIsolatedRunner({ settings, databaseUrl, taskModules, log, onEvent, onSpan })
+  const isolatedRunner = createIsolatedRunner({
+    settings,
+    databaseUrl,
+    taskModules,
+    keys,
+    log,
+    onEvent,
+    onSpan,
+  })
   const executor = createExecutor({
     ledger,
     pools,

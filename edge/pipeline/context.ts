@@ -5,6 +5,7 @@ import type { Reader } from '../../sql/reads/reader.ts'
 import type { ReplicaReads } from '../../sql/reads/replica.ts'
 import type { SlowReads } from '../../sql/reads/slow-reads.ts'
 import type { Blobs } from '../../tasks/documents/blobs/blobs.ts'
+import type { SecretKeys } from '../../tasks/platform/keys.ts'
 import type { Log } from '../../tasks/platform/log.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import type { Tallies } from '../../tasks/platform/tally.ts'
@@ -62,5 +63,5 @@ export interface Edge {
   readonly log: Log
   /** Null if tracing is disabled. */
   readonly tracing: Tracing | null
-  readonly secretKey: string
+  readonly keys: SecretKeys
 }

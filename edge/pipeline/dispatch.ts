@@ -68,7 +68,7 @@ export function createDispatch(edge: Edge, areas: readonly Area[], streams: Stre
     const body = hasParsedBody(route) ? await readBody(edge, request, route, readmit) : null
     const input = buildInput(edge, exchange, route, { params, query, body: body?.value })
     const fingerprint = (): Buffer =>
-      computeFingerprint(edge.secretKey, request.method, request.path, request.query, body?.bytes ?? '')
+      computeFingerprint(edge.keys, request.method, request.path, request.query, body?.bytes ?? '')
     await chooseResponder(route)({ edge, streams, exchange, entry, input, readmit, fingerprint })
   }
 

@@ -69,18 +69,24 @@ export const lockAccount = (id: number): Query<{ id: number }> =>
 export const notifyAccountChanged = (id: number): Query<unknown> =>
   sql.prepared('account_changed', z.unknown())`select pg_notify(${ACCOUNT_CHANGED_CHANNEL}, ${String(id)})`
 
+const StoredTotp = z.object({ id: z.string(), secret: z.string() })
+/** The confirmed one-time codes of an account, with their sealed secret. */
+export type StoredTotp = z.output<typeof StoredTotp>
+
+const TOTP_JSON = sql.fragment`case when t.id is not null then json_build_object('id', t.id, 'secret', t.secret) end`
+
 const Credentials = z.object({
   id: z.number(),
   password_hash: z.string(),
   role: z.string(),
   is_active: z.boolean(),
-  totp_id: z.string().nullable(),
+  totp: StoredTotp.nullable(),
 })
 
-/** Reads the credentials to check a login against. `totp_id` is the second factor; null without one. */
+/** Reads the credentials to check a login against. `totp` is the second factor; null without one. */
 export const findCredentialsByEmail = (email: string): Query<z.output<typeof Credentials>> =>
   sql.prepared('credentials', Credentials)`
-    select a.id, a.password_hash, a.role, a.is_active, t.id as totp_id
+    select a.id, a.password_hash, a.role, a.is_active, ${TOTP_JSON} as totp
     from account a left join account_totp t on t.account_id = a.id and t.confirmed_at is not null where a.email = ${email}`
 
 const FIRST_ADMIN_LOCK = 7_236_501_145
@@ -156,13 +162,13 @@ export const lockCredentials = (id: number, knownHash: string | null): Query<{ e
 const OwnCredentials = z.object({
   email: z.string(),
   password_hash: z.string(),
-  totp_id: z.string().nullable(),
+  totp: StoredTotp.nullable(),
 })
 
 /** Reads the credentials with which a signed-in account proves its identity. */
 export const findCredentialsById = (id: number): Query<z.output<typeof OwnCredentials>> =>
   sql.type(OwnCredentials)`
-    select a.email, a.password_hash, t.id as totp_id
+    select a.email, a.password_hash, ${TOTP_JSON} as totp
     from account a left join account_totp t on t.account_id = a.id and t.confirmed_at is not null
     where a.id = ${id} and a.deleted_at is null`
 
@@ -186,7 +192,8 @@ export const findRecipientByEmail = (email: string): Query<z.output<typeof Recip
   sql.type(Recipient)`select id, email, full_name, is_active, is_verified from account where email = ${email}`
 
 /**
- * Stores the digest of a token that is about to be mailed. The token's lifetime starts now. No row if the account no
+ * Stores the digest of a token that is about to be mailed, and returns the digest of the earliest attempt. The token's
+ * lifetime starts now. No row if the account no
  * longer has `address`, or if the recipient has already used the token from an earlier attempt's email.
  */
 export const insertMailedToken = (
@@ -196,13 +203,13 @@ export const insertMailedToken = (
   digest: Buffer,
   lifetimeSeconds: number,
   address: string | null = null,
-): Query<{ id: string }> =>
-  sql.type(z.object({ id: z.string() }))`
+): Query<{ digest: Uint8Array }> =>
+  sql.type(z.object({ digest: z.instanceof(Uint8Array) }))`
     insert into account_token as t (id, account_id, kind, digest, expires_at)
     select ${id}::uuid, a.id, ${kind}, ${sql.binary(digest)}, now() + make_interval(secs => ${lifetimeSeconds})
     from account a where a.id = ${accountId} and (${address}::text is null or a.email = ${address}) for key share
     on conflict on constraint account_token_pkey do update set expires_at = excluded.expires_at where t.used_at is null
-    returning id`
+    returning digest`
 
 const TokenOwner = z.object({ account_id: z.number(), email: z.string() })
 

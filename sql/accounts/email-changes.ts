@@ -42,6 +42,8 @@ const PendingEmailChange = z.object({
   new_email: z.string(),
   full_name: z.string().nullable(),
   is_confirmed: z.boolean(),
+  /** Digest of the token of this address. */
+  digest: z.instanceof(Uint8Array),
   /** True if another account has the new address. */
   is_taken: z.boolean(),
 })
@@ -54,6 +56,7 @@ export const findPendingEmailChange = (
   sql.type(PendingEmailChange)`
     select c.account_id, a.email as old_email, c.email as new_email, a.full_name,
       case ${side} when 'old' then c.old_confirmed_at else c.new_confirmed_at end is not null as is_confirmed,
+      case ${side} when 'old' then c.old_digest else c.new_digest end as digest,
       exists (select from account other where other.email = c.email) as is_taken
     from email_change c join account a on a.id = c.account_id and a.deleted_at is null
     where c.id = ${id}::uuid and c.expires_at > now()`

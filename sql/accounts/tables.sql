@@ -169,11 +169,13 @@ create table login_failure (
 );
 create index login_failure_failed_at_idx on login_failure (failed_at);
 
--- The second factor of an account: time-based one-time codes (RFC 6238). The secret is derived from the row's id and
--- the deployment's key, so the database alone is not enough to generate codes.
+-- The second factor of an account: time-based one-time codes (RFC 6238). The secret is sealed, so the database alone is
+-- not enough to generate codes.
 create table account_totp (
   id uuid not null,
   account_id integer not null,
+  -- Sealed (see tasks/platform/keys.ts).
+  secret text not null,
   created_at timestamptz not null default now(),
   -- When a code proved that the owner has the secret; null until then. A sign-in asks for a code only afterwards.
   confirmed_at timestamptz,
@@ -183,10 +185,12 @@ create table account_totp (
   recovery_codes bytea[] not null default '{}',
   constraint account_totp_pkey primary key (id),
   constraint account_totp_account_id_key unique (account_id),
+  constraint account_totp_secret_check check (secret ~ '^[\w-]{8}\.[\w-]+$'),
   constraint account_totp_last_step_check check (last_step >= 0),
   constraint account_totp_recovery_codes_check check (cardinality(recovery_codes) <= 10),
   constraint account_totp_account_id_fkey foreign key (account_id) references account (id) on delete cascade
 );
+create index account_totp_sealed_idx on account_totp (left(secret, 8), id);
 
 -- Passkeys (WebAuthn): public keys of authenticators. A passkey signs in without a password or a second factor.
 create table passkey (

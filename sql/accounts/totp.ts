@@ -12,19 +12,19 @@ export const readTotp: ReadStatement<[account: number]> = {
     from account_totp where account_id = $1::int`,
 }
 
-const Totp = z.object({ id: z.string(), is_on: z.boolean() })
+const Totp = z.object({ id: z.string(), secret: z.string(), is_on: z.boolean() })
 
 /** Finds the one-time codes of an account. The caller must have locked the account. */
 export const findTotp = (accountId: number): Query<z.output<typeof Totp>> =>
   sql.type(
     Totp,
-  )`select id, confirmed_at is not null as is_on from account_totp where account_id = ${accountId}`
+  )`select id, secret, confirmed_at is not null as is_on from account_totp where account_id = ${accountId}`
 
-/** Starts the setup with a new secret, which replaces an unconfirmed one. */
-export const insertTotp = (id: string, accountId: number): Query<unknown> =>
+/** Starts the setup with a new sealed secret, which replaces an unconfirmed one. */
+export const insertTotp = (id: string, accountId: number, secret: string): Query<unknown> =>
   sql.type(noRows)`
-    insert into account_totp (id, account_id) values (${id}::uuid, ${accountId})
-    on conflict on constraint account_totp_account_id_key do update set id = excluded.id, created_at = now()
+    insert into account_totp (id, account_id, secret) values (${id}::uuid, ${accountId}, ${secret})
+    on conflict on constraint account_totp_account_id_key do update set id = excluded.id, secret = excluded.secret, created_at = now()
       where account_totp.confirmed_at is null`
 
 /** Enables one-time codes. `step` is the time step of the confirming code, which cannot be used again. */

@@ -81,7 +81,7 @@ create table document (
   attachments_due boolean not null default false,
   -- The date for sorting and filtering lists: the document's own date, or else the date of receipt.
   day date not null generated always as (coalesce(document_date, (received_at at time zone 'utc')::date)) stored,
-  -- The password of an encrypted document, sealed with the deployment's key; null if none is stored.
+  -- The password of an encrypted document, sealed (see tasks/platform/keys.ts); null if none is stored.
   sealed_password text,
   -- The encoding of a text, as in a charset parameter; null for other files, and while it is unknown.
   encoding text,
@@ -106,6 +106,7 @@ create table document (
   constraint document_title_check check (length(title) between 1 and 300),
   constraint document_kind_check check (length(kind) between 1 and 32),
   constraint document_sha256_check check (length(sha256) = 32),
+  constraint document_sealed_password_check check (sealed_password ~ '^[\w-]{8}\.[\w-]+$'),
   constraint document_tags_check check (cardinality(tags) <= 100),
   constraint document_supersedes_id_check check (supersedes_id <> id),
   constraint document_expires_at_check check ((deleted_at is null) = (expires_at is null))
@@ -124,6 +125,7 @@ create index document_title_idx on document (owner_id, lower(title), id) where d
 create index document_byte_size_idx on document (owner_id, byte_size, id) where deleted_at is null;
 create index document_page_count_idx on document (owner_id, coalesce(page_count, 0), id) where deleted_at is null;
 create index document_supersedes_id_idx on document (supersedes_id) where supersedes_id is not null;
+create index document_sealed_idx on document (left(sealed_password, 8), id) where sealed_password is not null;
 create index document_attached_to_id_idx on document (attached_to_id) where attached_to_id is not null;
 create unique index document_supersedes_id_key on document (supersedes_id) where deleted_at is null;
 -- Serves the trash. Also contains expired documents until their pages are deleted.

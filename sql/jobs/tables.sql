@@ -149,6 +149,9 @@ create index job_finished_at_idx on job (finished_at) where finished_at is not n
 -- Finds the latest failures among many successful jobs.
 create index job_unsuccessful_idx on job (status, finished_at, ordinal) where status in ('failed', 'cancelled');
 create unique index job_retry_of_key on job (retry_of) where retry_of is not null;
+-- Finds payloads with the sealed password of a document. Other jobs fail the first condition, which is cheap.
+create index job_sealed_idx on job (left(payload ->> 'sealedPassword', 8), id)
+  where name = 'documents.extract' and payload ? 'sealedPassword';
 
 -- The jobs that another job waits for. The pruner keeps the results of those until the other job has ended. No foreign
 -- keys, because they would lock the hot job rows. A trigger deletes the rows of a deleted job.

@@ -31,8 +31,10 @@ create table webhook_endpoint (
   paused_until timestamptz,
   -- When the endpoint was disabled because it kept failing; null while enabled.
   disabled_at timestamptz,
-  -- The secret is derived from this version and the deployment's key. For a day after a change, the previous secret
-  -- also signs.
+  -- The secret that signs deliveries, sealed (see tasks/platform/keys.ts), and the number of secrets so far. For a day
+  -- after a change, the previous secret also signs.
+  secret text not null,
+  previous_secret text,
   secret_version integer not null default 1,
   secret_rolled_at timestamptz,
   created_at timestamptz not null default now(),
@@ -45,6 +47,8 @@ create table webhook_endpoint (
   constraint webhook_endpoint_description_check check (length(description) <= 500),
   constraint webhook_endpoint_events_check check ((url is null) = (cardinality(events) = 0)),
   constraint webhook_endpoint_service_check check (account_id is not null or (url is not null and organization_id is null)),
+  constraint webhook_endpoint_secret_check check (secret ~ '^[\w-]{8}\.[\w-]+$'),
+  constraint webhook_endpoint_previous_secret_check check (previous_secret ~ '^[\w-]{8}\.[\w-]+$'),
   constraint webhook_endpoint_failures_check check ((failures > 0) = (failing_since is not null)),
   constraint webhook_endpoint_disabled_check check (disabled_at is null or not is_active),
   constraint webhook_endpoint_deleted_check check (deleted_at is null or not is_active),
@@ -57,6 +61,8 @@ create unique index webhook_endpoint_callbacks_key on webhook_endpoint (account_
 create index webhook_endpoint_api_key_id_idx on webhook_endpoint (api_key_id) where api_key_id is not null;
 -- Used by a query that runs every second.
 create index webhook_endpoint_expires_at_idx on webhook_endpoint (expires_at) where expires_at is not null and deleted_at is null;
+create index webhook_endpoint_sealed_idx on webhook_endpoint (left(secret, 8), id);
+create index webhook_endpoint_previous_sealed_idx on webhook_endpoint (left(previous_secret, 8), id) where previous_secret is not null;
 create index webhook_endpoint_deleted_idx on webhook_endpoint (id) where deleted_at is not null;
 
 create table webhook_delivery (

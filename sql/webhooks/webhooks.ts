@@ -123,13 +123,15 @@ export interface NewEndpoint {
   readonly description: string | null
   /** The API key of the request; null for a session. */
   readonly keyId: string | null
+  /** The sealed secret. */
+  readonly secret: string
 }
 
 export const insertEndpoint = (e: NewEndpoint): Query<{ json: string }> =>
   sql.type(JsonText)`
-    insert into webhook_endpoint (account_id, organization_id, url, host, events, description, api_key_id, expires_at)
+    insert into webhook_endpoint (account_id, organization_id, url, host, events, description, secret, api_key_id, expires_at)
     values (${e.accountId}, ${e.organizationId}, ${e.url}, ${e.host}, ${sql.array([...e.events], 'text')}, ${e.description},
-      ${e.keyId}::uuid, (select expires_at from api_key where id = ${e.keyId}::uuid))
+      ${e.secret}, ${e.keyId}::uuid, (select expires_at from api_key where id = ${e.keyId}::uuid))
     returning webhook_endpoint_json(webhook_endpoint)::text as json`
 
 const EndpointRow = z.object({
@@ -185,10 +187,11 @@ export const updateEndpoint = (id: number, fields: EndpointFields): Query<{ json
         then null else e.paused_until end
     where e.id = ${id} and e.deleted_at is null returning webhook_endpoint_json(e)::text as json`
 
-/** Replaces the secret of an endpoint with its next version. */
-export const rollSecret = (id: number): Query<{ secret_version: number }> =>
+/** Replaces the secret of an endpoint with another sealed one, and returns the number of its secrets so far. */
+export const rollSecret = (id: number, secret: string): Query<{ secret_version: number }> =>
   sql.type(z.object({ secret_version: z.number() }))`
-    update webhook_endpoint set secret_version = secret_version + 1, secret_rolled_at = now(), updated_at = now()
+    update webhook_endpoint set previous_secret = secret, secret = ${secret}, secret_version = secret_version + 1,
+      secret_rolled_at = now(), updated_at = now()
     where id = ${id} and deleted_at is null returning secret_version`
 
 /** Marks an endpoint as deleted. The pruner deletes its deliveries. */
@@ -211,15 +214,17 @@ export interface JobCallback {
   readonly host: string
   /** The API key of the request; null for a session. */
   readonly keyId: string | null
+  /** Sealed secret for the account's endpoint of callbacks, if this is the first one. */
+  readonly secret: string
 }
 
 /** Adds a callback to a job of an account. */
 export const addJobCallbacks = (
   jobIds: readonly string[],
-  { accountId, url, host, keyId }: JobCallback,
+  { accountId, url, host, keyId, secret }: JobCallback,
 ): Query<unknown> =>
   sql.type(z.unknown())`
-    select webhook_callback_add(id, ${accountId}, ${url}, ${host}, ${keyId}::uuid) from unnest(${sql.array(jobIds, 'uuid')}) id`
+    select webhook_callback_add(id, ${accountId}, ${url}, ${host}, ${keyId}::uuid, ${secret}) from unnest(${sql.array(jobIds, 'uuid')}) id`
 
 const addMessage = (endpoint: number, type: DeliveryType, data: object): Query<{ json: string }> =>
   sql.type(JsonText)`
@@ -271,8 +276,9 @@ const DueDeliveryRow = z.object({
   type: z.string(),
   url: z.string(),
   body: z.string(),
-  secret_version: z.number(),
-  is_rolling: z.boolean(),
+  account_id: z.number().nullable(),
+  /** The sealed secrets that sign: the current one and, for a day after a change, the previous one. */
+  secrets: z.array(z.string()),
   /** The database's time, in ms since the epoch. */
   at_ms: z.number(),
 })
@@ -302,8 +308,9 @@ export const claimDeliveries = (
   }: { readonly max: number; readonly holdSeconds: number; readonly rates: WebhookRates },
 ): Query<DueDelivery> =>
   sql.prepared('webhook_claim', DueDeliveryRow)`
-    select t.id, t.message_id, t.type, coalesce(t.url, e.url) as url, t.body, e.secret_version,
-      coalesce(e.secret_rolled_at > now() - make_interval(hours => ${PREVIOUS_SECRET_HOURS}::int), false) as is_rolling,
+    select t.id, t.message_id, t.type, coalesce(t.url, e.url) as url, t.body, e.account_id,
+      case when e.secret_rolled_at > now() - make_interval(hours => ${PREVIOUS_SECRET_HOURS}::int)
+        then array[e.secret, e.previous_secret] else array[e.secret] end as secrets,
       floor(extract(epoch from clock_timestamp()) * 1000)::float8 as at_ms
     from webhook_claim(${endpoint}::bigint, ${host}, ${max}::int, ${BACKOFF_FROM_FAILURES}::int, ${holdSeconds}::float8,
       ${rates.verified?.max ?? 0}::int, ${rates.verified?.seconds ?? 1}::int, ${rates.unverified?.max ?? 0}::int,

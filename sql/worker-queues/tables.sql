@@ -16,7 +16,7 @@ create table worker_queue (
   endpoint_url text,
   -- Most jobs that the endpoint handles at a time.
   endpoint_concurrency integer,
-  -- The secret that signs requests to the endpoint, sealed (see tasks/platform/sealed.ts).
+  -- The secret that signs requests to the endpoint, sealed (see tasks/platform/keys.ts).
   endpoint_secret text,
   created_at timestamptz not null default now(),
   updated_at timestamptz not null default now(),
@@ -30,8 +30,10 @@ create table worker_queue (
   constraint worker_queue_endpoint_check check (
     (endpoint_url is null) = (endpoint_concurrency is null) and (endpoint_url is null) = (endpoint_secret is null)),
   constraint worker_queue_endpoint_url_check check (length(endpoint_url) between 8 and 2000),
-  constraint worker_queue_endpoint_concurrency_check check (endpoint_concurrency between 1 and 1000)
+  constraint worker_queue_endpoint_concurrency_check check (endpoint_concurrency between 1 and 1000),
+  constraint worker_queue_endpoint_secret_check check (endpoint_secret ~ '^[\w-]{8}\.[\w-]+$')
 );
+create index worker_queue_sealed_idx on worker_queue (left(endpoint_secret, 8), name) where endpoint_secret is not null;
 create index worker_queue_account_id_idx on worker_queue (account_id, name) where account_id is not null;
 create index worker_queue_created_by_idx on worker_queue (created_by) where created_by is not null;
 create index worker_queue_organization_id_idx on worker_queue (organization_id, name) where organization_id is not null;

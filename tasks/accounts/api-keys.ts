@@ -1,8 +1,8 @@
+import { randomBytes } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import { computeMac } from './tokens.ts'
 
 /**
- * The format of API keys: a prefix that secret scanners recognize, 256 random-looking bits, and a checksum that detects
+ * The format of API keys: a prefix that secret scanners recognize, 256 random bits, and a checksum that detects
  * typing errors.
  */
 
@@ -13,13 +13,9 @@ const SECRET_DIGITS = 43
 const CHECKSUM_DIGITS = 6
 const KEY_PATTERN = new RegExp(`^${KEY_PREFIX}[0-9A-Za-z]{${SECRET_DIGITS + CHECKSUM_DIGITS}}$`)
 
-/**
- * Derives an API key from the id of its row in `api_key` and the deployment's key, so that a repeated request returns
- * the same key. Because its digest is stored, the key stays valid when the deployment's key changes.
- */
-export function apiKeyOf(secretKey: string, id: string): string {
-  const secret = computeMac(secretKey, 'millrace.api-key', id).toString('hex')
-  const text = KEY_PREFIX + encodeBase62(BigInt(`0x${secret}`), SECRET_DIGITS)
+/** Returns a new API key. Only its digest is stored. */
+export function createApiKey(): string {
+  const text = KEY_PREFIX + encodeBase62(BigInt(`0x${randomBytes(32).toString('hex')}`), SECRET_DIGITS)
   return text + checksumOf(text)
 }
 

@@ -2,7 +2,7 @@ import { type AddressSide, findPendingEmailChange } from '../../sql/accounts/ema
 import type { TaskContext } from '../context.ts'
 import { composeAddressInUseEmail, composeNewAddressEmail, composeOldAddressEmail } from './emails.ts'
 import { mailOnce, mailUnsolicited } from './mail.ts'
-import { emailChangeTokenOf } from './tokens.ts'
+import { emailChangeTokensOf, findToken } from './tokens.ts'
 
 /** Runs `accounts.email-change`. */
 export async function run(
@@ -13,10 +13,11 @@ export async function run(
     redirect_to: redirectTo,
   }: { readonly change_id: string; readonly side: AddressSide; readonly redirect_to?: string | undefined },
 ): Promise<Record<string, never>> {
-  const { db, settings, secretKey } = ctx
+  const { db, settings, keys } = ctx
   const found = await db.maybeOne(findPendingEmailChange(id, side))
   if (found === null || found.is_confirmed) return {}
-  const token = emailChangeTokenOf(secretKey, side, id)
+  const token = findToken(emailChangeTokensOf(keys, side, id), found.digest)
+  if (token === null) throw new Error('The email change was requested under an unknown SECRET_KEY')
   const target = { base: settings.publicBaseUrl, redirectTo }
   const hours = settings.verifyTokenSeconds / 3600
   const { old_email: old, new_email: address, full_name: name } = found

@@ -9,12 +9,12 @@ export async function run(
   ctx: TaskContext,
   { invite_id, redirect_to }: { readonly invite_id: number; readonly redirect_to?: string | undefined },
 ): Promise<Record<string, never>> {
-  const { db, settings, secretKey } = ctx
+  const { db, settings, keys } = ctx
   const found = await db.maybeOne(findInviteMail(invite_id))
   if (found === null || (found.status !== 'pending' && found.status !== 'accepted')) return {}
   const { email, role, organization, invited_by: invitedBy } = found
   const to = { email, role, organization, invitedBy }
-  const token = inviteTokenOf(secretKey, invite_id, email)
+  const token = inviteTokenOf(keys, invite_id, email)
   const target = { base: settings.publicBaseUrl, redirectTo: redirect_to }
   const days = settings.inviteTokenSeconds / 86_400
   const mail =

@@ -14,10 +14,10 @@ const MAX_NAME_CHARACTERS = 200
 
 /** Runs `accounts.oidc-exchange`. */
 export async function run(
-  { providers, runFenced, secretKey, settings, signal }: TaskContext,
+  { providers, runFenced, keys, settings, signal }: TaskContext,
   { state, redirect_uri, parameters, login_digest }: Payload,
 ): Promise<{ status: 'ready' }> {
-  const request = createOidcRequest(secretKey, state, redirect_uri)
+  const request = createOidcRequest(keys, state, redirect_uri)
   const { subject, email, isVerified, name } = await providers.openId.exchange(request, parameters, signal)
   const login = {
     digest: Buffer.from(login_digest, 'hex'),

@@ -2,7 +2,7 @@ import { insertMailedToken, type MailedTokenKind } from '../../sql/accounts/acco
 import type { TaskContext } from '../context.ts'
 import type { Email, LinkTarget, Recipient } from './emails.ts'
 import { mailUnsolicited } from './mail.ts'
-import { digestOf, mailedTokenOf } from './tokens.ts'
+import { digestOf, findToken, mailedTokensOf } from './tokens.ts'
 
 interface TokenMail {
   readonly kind: MailedTokenKind
@@ -18,10 +18,14 @@ export async function mailToken(
   to: Recipient & { readonly id: number },
   { kind, seconds, redirectTo, compose }: TokenMail,
 ): Promise<void> {
-  const { db, job, settings, secretKey } = ctx
+  const { db, job, settings, keys } = ctx
   // Derives the token from the job's id, so that a retry sends the same message.
-  const token = mailedTokenOf(secretKey, kind, job.id)
-  const stored = insertMailedToken(job.id, to.id, kind, digestOf(token), seconds, to.email)
-  if ((await db.maybeOne(stored)) === null) return
+  const tokens = mailedTokensOf(keys, kind, job.id)
+  const stored = await db.maybeOne(
+    insertMailedToken(job.id, to.id, kind, digestOf(tokens[0]!), seconds, to.email),
+  )
+  if (stored === null) return
+  const token = findToken(tokens, stored.digest)
+  if (token === null) throw new Error('The token of an earlier attempt was made under an unknown SECRET_KEY')
   await mailUnsolicited(ctx, to.email, compose({ base: settings.publicBaseUrl, redirectTo }, token), seconds)
 }

@@ -1,22 +1,13 @@
-import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
+import { createHash, randomBytes } from 'node:crypto'
 import type { MailedTokenKind } from '../../sql/accounts/accounts.ts'
 import type { AddressSide } from '../../sql/accounts/email-changes.ts'
+import type { SecretKeys } from '../platform/keys.ts'
 
 /**
- * Derives tokens from the deployment's key and the id of a row. The service can derive such a token again from its row,
- * but an attacker who has only the database cannot.
+ * Derives tokens from the deployment's keys and the id of a row. The service can derive such a token again from its row,
+ * but an attacker who has only the database cannot. `keys.tokens` derives tokens that grant access. `keys.stored` derives
+ * those that must outlive a rotation of SECRET_KEY, and those that every process must derive equally during one.
  */
-
-/** Returns the MAC of a purpose and its parts under the deployment's key (256 bits). */
-export function computeMac(
-  secretKey: string,
-  purpose: string,
-  ...parts: readonly (string | Uint8Array)[]
-): Buffer {
-  const hmac = createHmac('sha256', secretKey).update(purpose)
-  for (const part of parts) hmac.update('\0').update(part)
-  return hmac.digest()
-}
 
 /** Returns the SHA-256 of a token, which is stored instead of the token. */
 export function digestOf(token: string): Buffer {
@@ -24,50 +15,80 @@ export function digestOf(token: string): Buffer {
 }
 
 /**
- * Returns the token of the setup link that creates the first admin (256 bits). It is the same in every process and
- * useless once there is an admin.
+ * Returns the token of the setup link that creates the first admin (256 bits). It is the same in every process with the
+ * same SECRET_KEY, and useless once there is an admin.
  */
-export function setupTokenOf(secretKey: string): string {
-  return computeMac(secretKey, 'millrace.setup').toString('base64url')
+export function setupTokenOf(keys: Pick<SecretKeys, 'tokens'>): string {
+  return keys.tokens.token(SETUP_PURPOSE)
 }
+
+/** Returns true if a text is the token of the setup link, under any of the keys. Compares in constant time. */
+export function isSetupToken(keys: SecretKeys, token: string): boolean {
+  return keys.tokens.verify(token, SETUP_PURPOSE)
+}
+
+const SETUP_PURPOSE = 'millrace.setup'
 
 /** Returns a log line with the setup link, which startup logs while there is no admin. */
-export const formatSetupNotice = (baseUrl: string, secretKey: string): string =>
-  `There is no admin yet. Create one with this link: ${baseUrl}/setup?token=${setupTokenOf(secretKey)}`
+export const formatSetupNotice = (baseUrl: string, keys: Pick<SecretKeys, 'tokens'>): string =>
+  `There is no admin yet. Create one with this link: ${baseUrl}/setup?token=${setupTokenOf(keys)}`
 
-/** Returns the token for an email (256 bits). */
-export function mailedTokenOf(secretKey: string, kind: MailedTokenKind, id: string): string {
-  return computeMac(secretKey, `millrace.mail.${kind}`, id).toString('base64url')
+/** Returns the tokens for an email (256 bits each), one for each key, the current one first. */
+export function mailedTokensOf(keys: SecretKeys, kind: MailedTokenKind, id: string): string[] {
+  return keys.tokens.tokens(`millrace.mail.${kind}`, id)
 }
 
-/** Returns the token that confirms an email change (256 bits). The old and the new address get different tokens. */
-export function emailChangeTokenOf(secretKey: string, side: AddressSide, id: string): string {
-  return computeMac(secretKey, `millrace.email-change.${side}`, id).toString('base64url')
+/**
+ * Returns the tokens that confirm an email change (256 bits each), one for each key, the current one first. The old and
+ * the new address get different tokens.
+ */
+export function emailChangeTokensOf(keys: SecretKeys, side: AddressSide, id: string): string[] {
+  return keys.tokens.tokens(`millrace.email-change.${side}`, id)
 }
+
+/**
+ * Returns the token with a stored digest; null if there is none. The process that stored the digest may have had another
+ * current key.
+ */
+export const findToken = (tokens: readonly string[], digest: Uint8Array): string | null =>
+  tokens.find((token) => digestOf(token).equals(digest)) ?? null
 
 /**
  * Returns the proof that a device has signed in to an account (256 bits). It is valid until the account's password
  * changes.
  */
-export function deviceProofOf(secretKey: string, device: string, id: number, passwordHash: string): string {
-  return computeMac(secretKey, 'millrace.device', device, String(id), passwordHash).toString('base64url')
+export function deviceProofOf(keys: SecretKeys, device: string, id: number, passwordHash: string): string {
+  return keys.stored.token(DEVICE_PURPOSE, device, String(id), passwordHash)
 }
+
+/** Returns true if a text proves that the device has signed in to the account. Compares in constant time. */
+export function isDeviceProof(
+  keys: SecretKeys,
+  proof: string,
+  ...[device, id, passwordHash]: [device: string, id: number, passwordHash: string]
+): boolean {
+  return keys.stored.verify(proof, DEVICE_PURPOSE, device, String(id), passwordHash)
+}
+
+const DEVICE_PURPOSE = 'millrace.device'
 
 /**
  * Derives the successor of a refresh token from the idempotency key of the request. Equal requests get equal
- * successors.
+ * successors, from every process.
  */
-export function deriveSuccessorToken(secretKey: string, presented: string, idempotencyKey: string): string {
-  return computeMac(secretKey, 'millrace.refresh', presented, idempotencyKey).toString('base64url')
+export function deriveSuccessorToken(keys: SecretKeys, presented: string, idempotencyKey: string): string {
+  return keys.stored.token('millrace.refresh', presented, idempotencyKey)
 }
 
 /**
  * Returns the token of an invite: the invite's id and a MAC, which proves that this deployment issued it for this
  * address.
  */
-export function inviteTokenOf(secretKey: string, id: number, email: string): string {
-  return `${id}.${computeMac(secretKey, 'millrace.invite', String(id), email).toString('base64url')}`
+export function inviteTokenOf(keys: SecretKeys, id: number, email: string): string {
+  return `${id}.${keys.stored.token(INVITE_PURPOSE, String(id), email)}`
 }
+
+const INVITE_PURPOSE = 'millrace.invite'
 
 /**
  * Returns the invite id in a token, or null if the token has none. Do not trust the id until `isInviteToken` has
@@ -80,28 +101,20 @@ export function parseInviteId(token: string): number | null {
 }
 
 /** Returns true if a token belongs to the invite. Compares in constant time. */
-export function isInviteToken(secretKey: string, token: string, id: number, email: string): boolean {
-  return timingSafeEqual(digestOf(token), digestOf(inviteTokenOf(secretKey, id, email)))
-}
-
-/** Returns the one-time code secret for a row of `account_totp`: 160 bits (RFC 4226, section 4). */
-export function totpSecretOf(secretKey: string, id: string): Buffer {
-  return computeMac(secretKey, 'millrace.totp', id).subarray(0, 20)
+export function isInviteToken(keys: SecretKeys, token: string, id: number, email: string): boolean {
+  const mac = token.slice(token.indexOf('.') + 1)
+  return parseInviteId(token) === id && keys.stored.verify(mac, INVITE_PURPOSE, String(id), email)
 }
 
 // Digits of Crockford's Base 32, which omits look-alikes.
 const CROCKFORD_DIGITS = '0123456789abcdefghjkmnpqrstvwxyz'
 const RECOVERY_CODE_COUNT = 10
 
-/**
- * Returns the recovery codes of a batch. Each code has 80 bits, so that it cannot be found from its stored digest.
- * Because the digests are stored, the codes stay valid when the deployment's key changes.
- */
-export function recoveryCodesOf(secretKey: string, batch: string): string[] {
-  return Array.from({ length: RECOVERY_CODE_COUNT }, (_, n) => {
-    const bytes = computeMac(secretKey, 'millrace.recovery', batch, String(n)).subarray(0, 16)
-    const digits = [...bytes].map((byte) => CROCKFORD_DIGITS[byte % CROCKFORD_DIGITS.length]).join('')
-    return digits.replace(/(.{4})(?=.)/g, '$1-')
+/** Returns new recovery codes. Each has 80 bits, so that it cannot be found from its stored digest. */
+export function createRecoveryCodes(): string[] {
+  return Array.from({ length: RECOVERY_CODE_COUNT }, () => {
+    const digits = [...randomBytes(16)].map((byte) => CROCKFORD_DIGITS[byte % CROCKFORD_DIGITS.length])
+    return digits.join('').replace(/(.{4})(?=.)/g, '$1-')
   })
 }
 

@@ -75,7 +75,7 @@ async function loadAttachments(
  * Builds the message of a send, the same in every attempt. The Message-ID derives from the id of the send, and the date
  * is its due time.
  */
-function buildMessage({ settings, secretKey }: TaskContext, send: Send): EmailMessage {
+function buildMessage({ settings, keys }: TaskContext, send: Send): EmailMessage {
   const { to, cc, bcc, reply_to, from_email, subject, text, html, headers, unsubscribe } = EmailContent.parse(
     send.message,
   )
@@ -89,7 +89,7 @@ function buildMessage({ settings, secretKey }: TaskContext, send: Send): EmailMe
     subject,
     headers: {
       ...headers,
-      ...(unsubscribe ? buildUnsubscribeHeaders(settings.publicBaseUrl, secretKey, subscription) : {}),
+      ...(unsubscribe ? buildUnsubscribeHeaders(settings.publicBaseUrl, keys, subscription) : {}),
     },
     ...(reply_to === undefined ? {} : { replyTo: reply_to }),
     ...(from_email === undefined ? {} : { from: from_email }),

@@ -1,11 +1,10 @@
-import { timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
 import { SEND_STREAMS } from '../../sql/comms/sends.ts'
-import { computeMac } from '../accounts/tokens.ts'
+import type { SecretKeys } from '../platform/keys.ts'
 
 /**
  * Unsubscribe links of emails, which work with one click (RFC 8058). The token holds all that the link needs, because
- * links outlive the ledger's rows. It names one recipient, so an email with a link has one.
+ * links outlive the ledger's rows. Its MAC is under the stored key, because links also outlive SECRET_KEY. It names one recipient, so an email with a link has one.
  */
 
 /** Path of the page and of the request that unsubscribes. */
@@ -22,28 +21,27 @@ const Subscription = z.strictObject({
 /** A recipient's subscription to a stream, with the email whose link ends it. */
 export type Subscription = z.output<typeof Subscription>
 
-const macOf = (secretKey: string, text: string): Buffer => computeMac(secretKey, 'millrace.unsubscribe', text)
+const PURPOSE = 'millrace.unsubscribe'
 
-export function unsubscribeTokenOf(secretKey: string, { sendId, stream, address }: Subscription): string {
+export function unsubscribeTokenOf(keys: SecretKeys, { sendId, stream, address }: Subscription): string {
   const text = Buffer.from(JSON.stringify({ sendId, stream, address })).toString('base64url')
-  return `${text}.${macOf(secretKey, text).toString('base64url')}`
+  return `${text}.${keys.stored.token(PURPOSE, text)}`
 }
 
 /** Returns the subscription that a token names; null if this deployment has not issued the token. */
-export function readUnsubscribeToken(secretKey: string, token: string): Subscription | null {
+export function readUnsubscribeToken(keys: SecretKeys, token: string): Subscription | null {
   const [, text, mac] = /^([\w-]{1,1000})\.([\w-]{43})$/.exec(token) ?? []
-  if (text === undefined || !timingSafeEqual(Buffer.from(mac!, 'base64url'), macOf(secretKey, text)))
-    return null
+  if (text === undefined || !keys.stored.verify(mac!, PURPOSE, text)) return null
   return Subscription.parse(JSON.parse(Buffer.from(text, 'base64url').toString()))
 }
 
 /** Returns the headers by which mail clients offer to unsubscribe. */
 export function buildUnsubscribeHeaders(
   publicBaseUrl: string,
-  secretKey: string,
+  keys: SecretKeys,
   subscription: Subscription,
 ): Readonly<Record<string, string>> {
-  const token = unsubscribeTokenOf(secretKey, subscription)
+  const token = unsubscribeTokenOf(keys, subscription)
   return {
     'List-Unsubscribe': `<${publicBaseUrl}${UNSUBSCRIBE_PATH}?token=${token}>`,
     'List-Unsubscribe-Post': 'List-Unsubscribe=One-Click',

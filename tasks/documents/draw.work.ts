@@ -38,6 +38,6 @@ async function readSource(ctx: TaskContext, documentId: number): Promise<Source>
   if (source === null) throw fail('document.missing')
   if (source.blob_id === null) throw fail('document.bytes_missing')
   const bytes = await ctx.blobs.readWhole(source.blob_id, source.byte_size)
-  const password = unsealPassword(ctx.secretKey, documentId, source.sealed_password)
+  const password = unsealPassword(ctx.keys, documentId, source.sealed_password)
   return { bytes, options: { mediaType: source.media_type, password, signal: ctx.signal } }
 }

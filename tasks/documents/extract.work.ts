@@ -20,7 +20,7 @@ import { requireQuota } from '../../sql/quotas/quotas.ts'
 import type { PageReader, PageResult, TaskContext } from '../context.ts'
 import { refreshCollections } from '../rag/refresh-documents.task.ts'
 import { storeAttachments } from './attachments.ts'
-import { type ExtractCounts, type ExtractPayload, unsealPassword } from './extraction.ts'
+import { type ExtractCounts, type ExtractPayload, sealPassword, unsealPassword } from './extraction.ts'
 import { assertLanguagesInstalled } from './languages.ts'
 import { createUnreadPage, DOCUMENT_TIMEOUT_MS, DocumentBudget } from './limits.ts'
 import { chooseMediaType, HEAD_BYTES, sniffMediaType } from './media.ts'
@@ -35,16 +35,16 @@ export async function run(ctx: TaskContext, payload: ExtractPayload): Promise<Ex
   const { documentId, language, sealedPassword } = payload
   if (language !== undefined) assertLanguagesInstalled(language)
   ctx.reportProgress('Opening the document')
-  const { pages, ownerId, isNested, attachmentsDue, isReread, givenEncoding } = await openDocument(
-    ctx,
-    payload,
-  )
+  const opened = await openDocument(ctx, payload)
+  const { pages, password, ownerId, isNested, attachmentsDue, isReread, givenEncoding } = opened
   try {
     if (pages.isLocked) await rejectWrongPassword(ctx, payload)
     await ctx.runFenced(async (tx) => {
       if (await tx.maybeOne(setPageCount(documentId, pages.pageCount)))
         await requireQuota(tx, ownerId, ['pages'], ctx.settings.quotas)
-      if (sealedPassword !== undefined) await tx.run(setPassword(documentId, sealedPassword))
+      // Sealed again, because the payload may be older than the current key.
+      if (sealedPassword !== undefined && password !== null)
+        await tx.run(setPassword(documentId, sealPassword(ctx.keys, documentId, password)))
       if (pages.encoding !== null) await tx.run(setEncoding(documentId, pages.encoding, givenEncoding))
     })
     const known = await ctx.db.any(listExtractedPages(documentId, ctx.job.id))
@@ -169,6 +169,8 @@ function describeReading({ status, method, detail }: NumberedPage): string {
 
 interface OpenedDocument {
   readonly pages: PageReader
+  /** Null if none is known. */
+  readonly password: string | null
   readonly ownerId: number | null
   /** True for an attachment of an attachment. */
   readonly isNested: boolean
@@ -188,7 +190,9 @@ async function openDocument(
   if (source === null) throw fail('document.missing')
   const { blob_id, byte_size } = source
   if (blob_id === null) throw fail('document.bytes_missing')
-  const password = unsealPassword(ctx.secretKey, documentId, sealedPassword ?? source.sealed_password)
+  const password = unsealPassword(ctx.keys, documentId, sealedPassword ?? source.sealed_password)
+  if (sealedPassword !== undefined && password === null)
+    throw new Error('The password was sealed under an unknown SECRET_KEY')
   const load = (): Promise<Uint8Array> => ctx.blobs.readWhole(blob_id, byte_size)
   const givenEncoding = encoding ?? source.given_encoding
   return {
@@ -200,6 +204,7 @@ async function openDocument(
       languages: language,
       signal: ctx.signal,
     }),
+    password,
     ownerId: source.owner_id,
     isNested: source.is_nested,
     isReread: force || (encoding !== undefined && encoding !== source.encoding),

@@ -1,5 +1,5 @@
 import { z } from 'zod'
-import { seal, unseal } from '../platform/sealed.ts'
+import type { SecretKeys } from '../platform/keys.ts'
 import type { TaskDeclaration } from '../task.ts'
 import { Encoding } from './encoding.ts'
 import { Languages } from './languages.ts'
@@ -49,12 +49,9 @@ export const EXTRACTION_TASK: TaskDeclaration<ExtractPayload, ExtractCounts> = {
 const sealPurposeOf = (documentId: number): string => `document:${documentId}`
 
 /** Seals a password for storage, because later renderings need it, and for a job's payload. */
-export const sealPassword = (secretKey: string, documentId: number, password: string): string =>
-  seal(secretKey, sealPurposeOf(documentId), password)
+export const sealPassword = (keys: SecretKeys, documentId: number, password: string): string =>
+  keys.seal(sealPurposeOf(documentId), password)
 
-/** Unseals a password; null if there is none, or if the deployment's key has changed. */
-export const unsealPassword = (
-  secretKey: string,
-  documentId: number,
-  sealed: string | null,
-): string | null => (sealed === null ? null : unseal(secretKey, sealPurposeOf(documentId), sealed))
+/** Unseals a password; null if there is none, or if no key of the deployment opens it. */
+export const unsealPassword = (keys: SecretKeys, documentId: number, sealed: string | null): string | null =>
+  sealed === null ? null : keys.unseal(sealPurposeOf(documentId), sealed)

@@ -76,14 +76,26 @@ export async function resolveDatabaseUrls(settings: Settings, log: Log): Promise
   return { databaseUrl, directUrl }
 }
 
+export type SecretSettings = Pick<Settings, 'secretKey' | 'secretKeysPrevious' | 'dataDir'>
+
+/**
+ * Returns the keys of SECRET_KEY and SECRET_KEYS_PREVIOUS, the current one first.
+ *
+ * @throws StartError if the stored key is invalid.
+ */
+export const loadSecretKeys = (settings: SecretSettings): readonly string[] => [
+  loadSecretKey(settings),
+  ...settings.secretKeysPrevious,
+]
+
 /**
  * Returns the signing key: the setting, or in development a key that is generated once and stored in `DATA_DIR`.
  *
  * @throws StartError if the stored key is invalid.
  */
-export function loadSecretKey(settings: Settings): string {
+export function loadSecretKey(settings: Omit<SecretSettings, 'secretKeysPrevious'>): string {
   if (settings.secretKey !== undefined) return settings.secretKey
-  const file = join(settings.dataDir, 'secret.key')
+  const file = secretFileOf(settings)
   if (!existsSync(file)) {
     openDataDir(settings.dataDir)
     generateSecretKey(file)
@@ -91,10 +103,16 @@ export function loadSecretKey(settings: Settings): string {
   const key = readFileSync(file, 'utf8').trim()
   if (key.length < MIN_SECRET_LENGTH)
     throw new StartError(
-      `${file} holds no key: delete it to generate a new one; all users must then sign in again`,
+      `${file} holds no key: delete it to generate a new one; see "Lost key" in deploy/operating.md`,
     )
   return key
 }
+
+const secretFileOf = ({ dataDir }: Pick<Settings, 'dataDir'>): string => join(dataDir, 'secret.key')
+
+/** True if there is a key. Otherwise `loadSecretKey` generates it. */
+export const hasSecretKey = (settings: Omit<SecretSettings, 'secretKeysPrevious'>): boolean =>
+  settings.secretKey !== undefined || existsSync(secretFileOf(settings))
 
 /**
  * Generates a signing key and creates its file with a link, so that other processes never see a partial key. If two

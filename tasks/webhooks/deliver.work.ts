@@ -11,7 +11,7 @@ import {
 import type { TaskContext } from '../context.ts'
 import { enqueueMany } from '../task.ts'
 import { mailDisabledEndpoint } from './disabled-endpoint.task.ts'
-import { deriveChallengeToken, deriveWebhookSecret, signWebhook } from './signature.ts'
+import { signWebhook, webhookSealUseOf } from './signature.ts'
 
 // Maximum concurrent requests per endpoint. Their order is undefined. A slow endpoint delays only its own deliveries.
 const MAX_CONCURRENT = 8
@@ -45,17 +45,23 @@ async function deliverOne(
   endpoint: number,
   due: DueDelivery,
 ): Promise<(typeof WEBHOOK_OUTCOMES)[number] | null> {
-  const { db, settings, secretKey, providers, signal, job } = ctx
-  const { id, message_id, url, body, secret_version: version } = due
-  const echo = due.type === CHALLENGE_EVENT ? deriveChallengeToken(secretKey, endpoint, url) : null
-  const versions = due.is_rolling ? [version, version - 1] : [version]
-  const headers = signWebhook(
-    { id: message_id, timestamp: Math.floor(due.at_ms / 1000), body },
-    versions.map((each) => deriveWebhookSecret(secretKey, endpoint, each)),
-  )
+  const { db, settings, providers, signal, job } = ctx
+  const { id, message_id, url, body } = due
+  const echo = due.type === CHALLENGE_EVENT ? readChallengeToken(body) : null
+  const secrets = unsealSecrets(ctx, due)
   const answer: DeliveryResult = {
     at: new Date(due.at_ms).toISOString(),
-    ...(await providers.postWebhook({ url, headers, body, echo }, signal)),
+    ...(secrets === null
+      ? { ms: 0, status: null, body: null, error: 'the secret cannot be decrypted; rotate it' }
+      : await providers.postWebhook(
+          {
+            url,
+            headers: signWebhook({ id: message_id, timestamp: Math.floor(due.at_ms / 1000), body }, secrets),
+            body,
+            echo,
+          },
+          signal,
+        )),
   }
   const isEchoed = echo !== null && answer.body?.includes(echo) === true
   // The abort interrupted the answer, so do not record it: the delivery becomes due again.
@@ -75,6 +81,18 @@ async function deliverOne(
     return end
   })
 }
+
+/** Unseals the secrets that sign a delivery; null if no key opens the current one. */
+function unsealSecrets({ keys }: TaskContext, due: DueDelivery): string[] | null {
+  const [current, ...previous] = due.secrets.map((sealed) =>
+    keys.unseal(webhookSealUseOf(due.account_id), sealed),
+  )
+  return current == null ? null : [current, ...previous.filter((secret) => secret !== null)]
+}
+
+/** Returns the token that a challenge asks to echo. */
+const readChallengeToken = (body: string): string =>
+  (JSON.parse(body) as { data: { challenge: string } }).data.challenge
 
 /** Classifies a response. Any 2xx status is a success, and 410 means that the endpoint is permanently gone. */
 function classifyResponse({ status }: DeliveryResult): 'delivered' | 'failed' | 'gone' {

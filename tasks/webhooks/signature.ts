@@ -1,22 +1,14 @@
-import { createHmac, timingSafeEqual } from 'node:crypto'
-import { computeMac } from '../accounts/tokens.ts'
+import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto'
 
 /** Secrets and signatures of webhooks (https://github.com/standard-webhooks/standard-webhooks/blob/main/spec). */
 
 const SECRET_PREFIX = 'whsec_'
 
-/** Derives an endpoint's secret from the deployment's key, so that it can be shown again without being stored. */
-export function deriveWebhookSecret(secretKey: string, endpoint: number, version: number): string {
-  return (
-    SECRET_PREFIX +
-    computeMac(secretKey, 'millrace.webhook', String(endpoint), String(version)).toString('base64')
-  )
-}
+/** Returns a new secret of an endpoint (256 bits). */
+export const createWebhookSecret = (): string => SECRET_PREFIX + randomBytes(32).toString('base64')
 
-/** Derives the token that a receiver echoes to confirm that it accepts deliveries. */
-export function deriveChallengeToken(secretKey: string, endpoint: number, url: string): string {
-  return computeMac(secretKey, 'millrace.webhook-challenge', String(endpoint), url).toString('base64url')
-}
+/** Use under which the secrets of an account's endpoints are sealed; null for those of the service. */
+export const webhookSealUseOf = (accountId: number | null): string => `webhook:${accountId ?? 0}`
 
 /** A message to sign. `timestamp` is in seconds since the epoch. */
 export interface SignedMessage {

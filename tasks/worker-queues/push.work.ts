@@ -3,7 +3,6 @@ import { type Failure, fail } from '../../sql/errors.ts'
 import { deleteLease } from '../../sql/jobs/leases.ts'
 import { findPushTarget, handOver, insertPushLease, type PushTarget } from '../../sql/worker-queues/push.ts'
 import type { TaskContext } from '../context.ts'
-import { unseal } from '../platform/sealed.ts'
 import { DEFAULT_TIMEOUT_SECONDS } from '../task.ts'
 import type { PostedAnswer } from '../webhooks/ports.ts'
 import { signWebhook } from '../webhooks/signature.ts'
@@ -16,7 +15,7 @@ const MAX_RESULT_BYTES = 2 ** 20
 const LEASE_SECONDS = 600
 const RETRY_MS = 5_000
 
-type Context = Pick<TaskContext, 'db' | 'job' | 'providers' | 'secretKey' | 'signal'>
+type Context = Pick<TaskContext, 'db' | 'job' | 'keys' | 'providers' | 'signal'>
 
 /** Runs a job of a worker queue: sends it to the endpoint, and returns the result that this answers. */
 export async function run(ctx: Context, args: Readonly<Record<string, unknown>>): Promise<unknown> {
@@ -42,13 +41,13 @@ export async function run(ctx: Context, args: Readonly<Record<string, unknown>>)
 }
 
 async function post(
-  { job, providers, secretKey, signal }: Context,
+  { job, keys, providers, signal }: Context,
   target: PushTarget,
   lease: string,
   args: Readonly<Record<string, unknown>>,
 ): Promise<PostedAnswer> {
   const { queue, task } = parseJobName(job.name)
-  const secret = unseal(secretKey, sealUseOf(queue), target.secret)
+  const secret = keys.unseal(sealUseOf(queue), target.secret)
   if (secret === null)
     throw failEndpoint('its secret cannot be decrypted; set the endpoint again', { retry: 'never' })
   const seconds = Math.min(target.timeout_seconds ?? MAX_PUSH_SECONDS, MAX_PUSH_SECONDS)

@@ -2,9 +2,9 @@ import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, describe, test } from 'node:test'
 import type { Page } from 'playwright-core'
-import { emailChangeTokenOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
 import { SECRET } from '../edge/harness.ts'
 import { findFreePort } from '../free-port.ts'
+import { emailChangeTokenOf, mailedTokenOf } from '../keys.ts'
 import { CLIENT, startOidcIssuer } from '../standins/oidc.ts'
 import { startReceiver } from '../standins/receiver.ts'
 import { computeCode, computeCurrentStep, decodeBase32 } from '../totp.ts'
@@ -66,7 +66,7 @@ describe('the account pages', { skip: chromium === null && SKIP_REASON, concurre
          where a.email = $1 and t.kind = $2 and t.used_at is null order by t.created_at desc limit 1`,
         [email, kind],
       )
-      return row === undefined ? null : mailedTokenOf(SECRET, kind, row.id as string)
+      return row === undefined ? null : mailedTokenOf(kind, row.id as string)
     })
 
   test('a person registers, verifies the address, and changes name and address', async (t) => {
@@ -122,7 +122,7 @@ describe('the account pages', { skip: chromium === null && SKIP_REASON, concurre
     await page.getByText('Your address is changing to').waitFor()
     const [{ id }] = (await query('select id from email_change')) as [{ id: string }]
     for (const side of ['old', 'new'] as const) {
-      await page.goto(`${base}/email-change#token=${emailChangeTokenOf(SECRET, side, id)}`)
+      await page.goto(`${base}/email-change#token=${emailChangeTokenOf(side, id)}`)
       await press(page, 'Confirm')
       await page.getByText('Confirmed. The address').waitFor()
       await page.getByRole('link', { name: 'Go to your account' }).click()

@@ -4,6 +4,7 @@ import { describe, test } from 'node:test'
 import { inviteTokenOf } from '../../tasks/accounts/tokens.ts'
 import { SECRET } from '../edge/harness.ts'
 import { findFreePort } from '../free-port.ts'
+import { TEST_KEYS } from '../keys.ts'
 import { computeCode, computeCurrentStep, decodeBase32, useEarlierCode } from '../totp.ts'
 import { findChromium, SKIP_REASON } from './chromium.ts'
 import { READER_EMAIL, signIn, startWatchedService } from './watched-service.ts'
@@ -128,7 +129,7 @@ describe('sign-in in a browser', { skip: chromium === null && SKIP_REASON, concu
        values ($1, $2, 'member', now() + interval '1 day') returning id`,
       [org!.id, READER_EMAIL],
     )
-    const token = inviteTokenOf(SECRET, invite!.id as number, READER_EMAIL)
+    const token = inviteTokenOf(TEST_KEYS, invite!.id as number, READER_EMAIL)
     const page = await open(t, `/accept-invite#token=${token}`)
     await page.getByLabel('Email').fill(READER_EMAIL)
     await page.getByLabel('Password').fill('correct horse')
@@ -151,7 +152,10 @@ describe('sign-in in a browser', { skip: chromium === null && SKIP_REASON, concu
        values ($1, $2, 'member', now() + interval '1 day') returning id`,
       [org!.id, email],
     )
-    const page = await open(t, `/accept-invite#token=${inviteTokenOf(SECRET, invite!.id as number, email)}`)
+    const page = await open(
+      t,
+      `/accept-invite#token=${inviteTokenOf(TEST_KEYS, invite!.id as number, email)}`,
+    )
     await page.getByRole('link', { name: 'No account yet? Register' }).click()
     await page.getByLabel('Email').fill(email)
     await page.getByLabel('Password').fill('correct horse')

@@ -3,7 +3,8 @@ import { createHash } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { setupTokenOf } from '../../tasks/accounts/tokens.ts'
 import { createTestDatabase } from '../database.ts'
-import { type Answered, type Api, PASSWORD, SECRET, startEdge, startEdgeAndDatabase } from './harness.ts'
+import { TEST_KEYS } from '../keys.ts'
+import { type Answered, type Api, PASSWORD, startEdge, startEdgeAndDatabase } from './harness.ts'
 
 const REGISTER_PATH = '/api/v1/auth/register'
 const { url, query } = await createTestDatabase()
@@ -109,7 +110,7 @@ test('with ADMIN_EMAIL set, the first account to register is a user', async () =
 })
 
 describe('the setup link', () => {
-  const token = setupTokenOf(SECRET)
+  const token = setupTokenOf(TEST_KEYS)
   const begin = async (env: Record<string, string> = {}) => {
     const fresh = await createTestDatabase()
     const edge = await startEdge(fresh.url, { env })

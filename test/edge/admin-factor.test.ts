@@ -2,10 +2,11 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runAdmin } from '../../edge/admin/commands.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
+import { TEST_KEYS } from '../keys.ts'
 import { Authenticator } from '../passkeys.ts'
 import { until } from '../until.ts'
 import { assertRefused, logIn } from './accounts-help.ts'
-import { type Answered, type Api, createEmail, SECRET, startEdge, startEdgeAndDatabase } from './harness.ts'
+import { type Answered, type Api, createEmail, startEdge, startEdgeAndDatabase } from './harness.ts'
 import { enableTotp, signInWith } from './totp-help.ts'
 
 /** Tests `REQUIRE_ADMIN_TOTP`, which denies admin rights to admins without a second factor. */
@@ -62,7 +63,7 @@ test('disabling one-time codes removes the admin rights', async () => {
   const { access_token: token } = (await signInWith(api, admin.email, { recovery_code: recoveryCodes[0]! }))
     .json
   assert.equal((await listUsers(token)).status, 200)
-  const settings = { ...parseSettings({ NODE_ENV: 'test' }), secretKey: SECRET }
+  const settings = { ...parseSettings({ NODE_ENV: 'test' }), keys: TEST_KEYS }
   await runAdmin(['disable-totp', admin.email], db, settings)
   await until('the edge sees the change', async () => (await listUsers(token)).status === 403)
   assertFactorRequired(await listUsers(token))

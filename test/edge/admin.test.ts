@@ -4,13 +4,14 @@ import net from 'node:net'
 import { test } from 'node:test'
 import { insertMailedToken } from '../../sql/accounts/accounts.ts'
 import { noRows, sql } from '../../sql/db.ts'
-import { digestOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
+import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { createLog } from '../../tasks/platform/log.ts'
 import { createTestDatabase } from '../database.ts'
 import { findFreePort } from '../free-port.ts'
+import { mailedTokenOf } from '../keys.ts'
 import { startProcess } from '../service.ts'
 import { until } from '../until.ts'
-import { type Api, PASSWORD, SECRET, startEdge, startEdgeAndDatabase } from './harness.ts'
+import { type Api, PASSWORD, startEdge, startEdgeAndDatabase } from './harness.ts'
 
 const EMAIL = 'root@example.com'
 const ADMIN = { ADMIN_EMAIL: EMAIL, ADMIN_PASSWORD: 'the admin of the settings' }
@@ -86,7 +87,7 @@ test('an unverified account gets the configured password and loses its earlier s
   const squatter = await api.register(EMAIL)
   const mailed = (['reset', 'verify'] as const).map((kind) => ({ kind, id: randomUUID() }))
   for (const { kind, id } of mailed)
-    await db.one(insertMailedToken(id, squatter.id, kind, digestOf(mailedTokenOf(SECRET, kind, id)), 3600))
+    await db.one(insertMailedToken(id, squatter.id, kind, digestOf(mailedTokenOf(kind, id)), 3600))
   assert.equal((await api.get('/api/v1/auth/me', { token: squatter.token })).status, 200)
 
   const edges = await Promise.all([startWithAdmin(url), startWithAdmin(url), startWithAdmin(url)])
@@ -101,7 +102,7 @@ test('an unverified account gets the configured password and loses its earlier s
     assert.equal((await edge.post('/api/v1/auth/refresh', { headers: { cookie } })).status, 401)
     assert.equal((await logIn(edge, PASSWORD)).status, 401)
   }
-  const [reset, verify] = mailed.map(({ kind, id }) => mailedTokenOf(SECRET, kind, id))
+  const [reset, verify] = mailed.map(({ kind, id }) => mailedTokenOf(kind, id))
   const confirm = { token: reset, new_password: PASSWORD }
   assert.equal((await api.post('/api/v1/auth/password-reset/confirm', { json: confirm })).status, 400)
   assert.equal((await api.post('/api/v1/auth/verify-email', { json: { token: verify } })).status, 400)

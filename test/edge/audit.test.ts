@@ -3,7 +3,8 @@ import net from 'node:net'
 import { test } from 'node:test'
 import { insertMailedToken } from '../../sql/accounts/accounts.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { digestOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
+import { digestOf } from '../../tasks/accounts/tokens.ts'
+import { mailedTokenOf } from '../keys.ts'
 import { until } from '../until.ts'
 import { assertRefused, createCast, sessionIdOf } from './accounts-help.ts'
 import { type Account, type Answered, PASSWORD, SECRET, startEdge, startEdgeAndDatabase } from './harness.ts'
@@ -79,7 +80,7 @@ const signIn = (username: string, password: string) => (headers: Record<string, 
   api.post('/api/v1/auth/token', { headers, form: { username, password } })
 const createMailedToken = async (kind: 'reset' | 'verify', accountId: number): Promise<string> => {
   const id = uuidv7()
-  const token = mailedTokenOf(SECRET, kind, id)
+  const token = mailedTokenOf(kind, id)
   await db.one(insertMailedToken(id, accountId, kind, digestOf(token), 60))
   secrets.add(token).add(digestOf(token).toString('hex'))
   return token

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { previewTokenOf } from '../../tasks/blog/previews.ts'
+import { FOREIGN_KEYS, TEST_KEYS } from '../keys.ts'
 import { createSharedBlog } from './blog-help.ts'
-import { SECRET } from './harness.ts'
 import { assertRefused } from './orgs-help.ts'
 
 /** Preview links show a post to anybody until they expire or are revoked. */
@@ -72,8 +72,8 @@ test('forged tokens and unknown posts are 404', async () => {
     number,
     '.',
     `${number}.`,
-    previewTokenOf(`${SECRET}x`, Number(number)),
-    previewTokenOf(SECRET, Number.MAX_SAFE_INTEGER),
+    previewTokenOf(FOREIGN_KEYS, Number(number)),
+    previewTokenOf(TEST_KEYS, Number.MAX_SAFE_INTEGER),
   ])
     await assertExpired(forged)
   assert.equal((await open('x'.repeat(101))).status, 422)

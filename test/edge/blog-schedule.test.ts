@@ -34,8 +34,8 @@ const untilAnnounced = (id: number) =>
 before(async () => {
   for (const account of [null, editor.id, writer!.id])
     await query(
-      `insert into webhook_endpoint (account_id, url, host, events)
-       values ($1, 'https://example.com/', 'example.com', array['post.published'])`,
+      `insert into webhook_endpoint (secret, account_id, url, host, events)
+       values ('aaaaaaaa.AAAA', $1, 'https://example.com/', 'example.com', array['post.published'])`,
       [account],
     )
 })

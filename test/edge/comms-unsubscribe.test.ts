@@ -3,9 +3,10 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import PostalMime from 'postal-mime'
 import { unsubscribeTokenOf } from '../../tasks/comms/unsubscribe.ts'
+import { FOREIGN_KEYS, TEST_KEYS } from '../keys.ts'
 import { createCast } from './accounts-help.ts'
 import { startMessageWorker, startProviderStandIns } from './comms-help.ts'
-import { SECRET, startEdgeAndDatabase } from './harness.ts'
+import { startEdgeAndDatabase } from './harness.ts'
 
 /** Unsubscribe links of emails, with one click in mail clients (RFC 8058) and on a page. */
 
@@ -105,13 +106,13 @@ describe('an email has an unsubscribe link', () => {
 
 describe('a link that this service has not issued is refused', () => {
   const subscription = { sendId: randomUUID(), stream: 'broadcast', address: 'x@example.com' } as const
-  const token = unsubscribeTokenOf(SECRET, subscription)
+  const token = unsubscribeTokenOf(TEST_KEYS, subscription)
   const [text, mac] = token.split('.') as [string, string]
   const other = Buffer.from(JSON.stringify({ ...subscription, address: 'y@example.com' })).toString(
     'base64url',
   )
   for (const [what, given] of Object.entries({
-    'another key': unsubscribeTokenOf('another key', subscription),
+    'another key': unsubscribeTokenOf(FOREIGN_KEYS, subscription),
     'another address': `${other}.${mac}`,
     'no signature': text,
     'a short token': token.slice(0, -1),

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { digestOf, emailChangeTokenOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
+import { digestOf, emailChangeTokensOf } from '../../tasks/accounts/tokens.ts'
+import { emailChangeTokenOf, FOREIGN_KEYS, mailedTokenOf } from '../keys.ts'
 import { until } from '../until.ts'
 import { getMe, logIn, refreshSession } from './accounts-help.ts'
-import { type Account, type Answered, PASSWORD, SECRET, startEdge, startEdgeAndDatabase } from './harness.ts'
+import { type Account, type Answered, PASSWORD, startEdge, startEdgeAndDatabase } from './harness.ts'
 import { createMailbox, type Mail } from './mailbox.ts'
 import { assertRefused } from './orgs-help.ts'
 
@@ -306,9 +307,9 @@ describe('confirming an email change', () => {
     ]
     const bad = [
       ...['x', 'é', "' or 1=1", 'x'.repeat(200), digestOf(change.old).toString('base64url')],
-      ...[who.refresh, who.token.slice(0, 200), mailedTokenOf(SECRET, 'verify', id)],
-      emailChangeTokenOf('another secret, long enough to be one', 'new', id),
-      emailChangeTokenOf(SECRET, 'new', change.email),
+      ...[who.refresh, who.token.slice(0, 200), mailedTokenOf('verify', id)],
+      emailChangeTokensOf(FOREIGN_KEYS, 'new', id)[0]!,
+      emailChangeTokenOf('new', change.email),
     ]
     for (const token of bad)
       for (const call of [confirm, refuse]) assertRefused(await call(token), 400, BAD_TOKEN)

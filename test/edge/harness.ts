@@ -6,10 +6,12 @@ import { type ServingEdge, serveEdge } from '../../edge/edge.ts'
 import { createPasswords, type Passwords } from '../../edge/passwords/passwords.ts'
 import type { Area } from '../../edge/pipeline/route.ts'
 import { createLog, type Log } from '../../tasks/platform/log.ts'
+import type { SecretKeys } from '../../tasks/platform/keys.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { createTestDatabase, type TestDatabase } from '../database.ts'
 import { listenOn, listenOnFreePort } from '../free-port.ts'
 import { shareByFiles, stopAfterFile } from '../services.ts'
+import { TEST_KEYS } from '../keys.ts'
 
 /** Runs an edge in this process, with a client that exposes raw answers. */
 
@@ -204,6 +206,8 @@ export interface EdgeOptions {
   readonly env?: Readonly<Record<string, string>>
   readonly areas?: readonly Area[]
   readonly log?: Log
+  /** Default: those of the test's process. */
+  readonly keys?: SecretKeys
   /** True if a stopping edge gives its clients time to move to another one. Default false. */
   readonly lingers?: boolean
   /** True if password hashing has its production cost. Default false. */
@@ -243,7 +247,7 @@ export async function startEdge(url: string, options: EdgeOptions = {}): Promise
       settings,
       databaseUrl: url,
       directUrl: url,
-      secretKey: SECRET,
+      keys: options.keys ?? TEST_KEYS,
       log: options.log ?? silentLog,
       healthTimeoutMs: HEALTH_TIMEOUT_MS,
       ...(options.areas === undefined ? {} : { areas: options.areas }),

@@ -7,7 +7,9 @@ import { computeFingerprint } from '../../edge/pipeline/write/idempotency.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { noRows, sql } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
-import { type Answered, PASSWORD, SECRET, startEdge, startEdgeAndDatabase } from './harness.ts'
+import { type Answered, PASSWORD, startEdge, startEdgeAndDatabase } from './harness.ts'
+import type { SecretKeys } from '../../tasks/platform/keys.ts'
+import { FOREIGN_KEYS, TEST_KEYS } from '../keys.ts'
 
 let effects = 0
 let gate: {
@@ -365,9 +367,9 @@ test('the stored request fingerprint reveals nothing about its password', async 
   const headers = { 'content-type': 'application/json', 'idempotency-key': 'told' }
   assert.equal((await api.post(path, { body, headers })).status, 200)
   const [kept] = await query(`select fingerprint from idempotency_key where key = 'told'`)
-  const of = (secretKey: string) => computeFingerprint(secretKey, 'POST', path, '', Buffer.from(body))
-  assert.deepEqual(Buffer.from(kept!.fingerprint as Uint8Array), of(SECRET))
-  assert.notDeepEqual(of(SECRET), of(`${SECRET}!`), 'a guess needs the key of the deployment')
+  const of = (keys: SecretKeys) => computeFingerprint(keys, 'POST', path, '', Buffer.from(body))
+  assert.deepEqual(Buffer.from(kept!.fingerprint as Uint8Array), of(TEST_KEYS))
+  assert.notDeepEqual(of(TEST_KEYS), of(FOREIGN_KEYS), 'a guess needs the key of the deployment')
 })
 
 test('a repeated upload is stored once and leaves nothing behind', async () => {

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { inviteTokenOf } from '../../tasks/accounts/tokens.ts'
-import { createEmail, PASSWORD, SECRET, startEdgeAndDatabase } from './harness.ts'
+import { TEST_KEYS } from '../keys.ts'
+import { createEmail, PASSWORD, startEdgeAndDatabase } from './harness.ts'
 import { createMailbox } from './mailbox.ts'
 import { assertRefused, createOrgs, createOrgsOn, type Person, signInAs } from './orgs-help.ts'
 
@@ -62,7 +63,7 @@ describe('REGISTRATION_ENABLED=false', async () => {
     const last = await invite()
     assert.equal((await call(owner, 'DELETE', `/${id}`)).status, 204)
     assertRefused(await register(last.email, last.token), 400, 'The invite token is invalid')
-    assertRefused(await register(createEmail('late'), inviteTokenOf(SECRET, 999_999, 'x@y')), 400)
+    assertRefused(await register(createEmail('late'), inviteTokenOf(TEST_KEYS, 999_999, 'x@y')), 400)
   })
 })
 

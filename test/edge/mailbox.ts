@@ -8,8 +8,8 @@ import { sendVerification } from '../../tasks/accounts/verification.task.ts'
 import { addressOf } from '../../tasks/comms/mailbox.ts'
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
 import type { TestDatabase } from '../database.ts'
+import { TEST_KEYS } from '../keys.ts'
 import { createMailContext } from '../tasks/mail-context.ts'
-import { SECRET } from './harness.ts'
 
 export interface Mail {
   readonly jobId: string
@@ -49,7 +49,7 @@ export function createMailbox({ db, query }: TestDatabase) {
         const token = /token is: (\S+)/.exec(text)?.[1] ?? ''
         mails.push({ jobId: id, to: addressOf(to[0]!), subject, token, text, html })
       }
-      const context = createMailContext({ db }, id, { secretKey: SECRET, deliver })
+      const context = createMailContext({ db }, id, { keys: TEST_KEYS, deliver })
       await MAIL_TASKS[name]!.run(context as never, payload)
     }
     return mails

@@ -2,11 +2,12 @@ import { randomUUID } from 'node:crypto'
 import declaredPages from '../../edge/pages/pages.json' with { type: 'json' }
 import { unsubscribeTokenOf } from '../../tasks/comms/unsubscribe.ts'
 import { METRICS_TOKEN, PUBLIC_BASE_URL } from '../every-service.ts'
+import { TEST_KEYS } from '../keys.ts'
 import { createEvent, signEvent } from '../payment-events.ts'
 import { createMailEvent, createSignedEvent } from '../standins/resend.ts'
 import { createSilentWav } from '../standins/transcriptions.ts'
 import { createSignedCallback } from '../standins/twilio.ts'
-import { createMultipart, PASSWORD, SECRET } from './harness.ts'
+import { createMultipart, PASSWORD } from './harness.ts'
 import type { RowFactory } from './matrix-world.ts'
 import type { Person } from './orgs-help.ts'
 
@@ -464,7 +465,7 @@ const providerRequests: Record<string, MakeRequest> = {
   }),
   'POST /unsubscribe': () => ({
     query: {
-      token: unsubscribeTokenOf(SECRET, {
+      token: unsubscribeTokenOf(TEST_KEYS, {
         sendId: randomUUID(),
         stream: 'broadcast',
         address: 'ada@example.com',

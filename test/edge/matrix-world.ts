@@ -11,18 +11,12 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { insertApiKey } from '../../sql/keys/api-keys.ts'
 import { applyChanges } from '../../sql/payments/changes.ts'
 import { insertTranscription } from '../../sql/voice/transcriptions.ts'
-import {
-  digestOf,
-  digestRecoveryCode,
-  emailChangeTokenOf,
-  inviteTokenOf,
-  mailedTokenOf,
-  totpSecretOf,
-} from '../../tasks/accounts/tokens.ts'
+import { digestOf, digestRecoveryCode, inviteTokenOf } from '../../tasks/accounts/tokens.ts'
 import { previewTokenOf } from '../../tasks/blog/previews.ts'
 import { changesOf } from '../../tasks/payments/changes.ts'
 import type { TestDatabase } from '../database.ts'
 import { PUBLIC_BASE_URL } from '../every-service.ts'
+import { emailChangeTokenOf, mailedTokenOf, TEST_KEYS } from '../keys.ts'
 import { Authenticator } from '../passkeys.ts'
 import {
   buildDispute,
@@ -33,9 +27,10 @@ import {
 } from '../payment-events.ts'
 import { createSilentWav } from '../standins/transcriptions.ts'
 import { computeCode, computeCurrentStep } from '../totp.ts'
-import { type Api, PASSWORD, SECRET } from './harness.ts'
+import { type Api, PASSWORD } from './harness.ts'
 import { createLedger, type Ledger } from './ledger.ts'
 import type { Person } from './orgs-help.ts'
+import { createTotpSecret, sealTotpSecret } from '../../edge/routes/accounts/one-time-codes.ts'
 
 const PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',
@@ -130,12 +125,12 @@ export class RowFactory {
       org_id,
       email,
     )
-    return { id, token: inviteTokenOf(SECRET, id, email) }
+    return { id, token: inviteTokenOf(TEST_KEYS, id, email) }
   }
 
   async createMailedToken(kind: MailedTokenKind, accountId: number): Promise<string> {
     const id = uuidv7()
-    const token = mailedTokenOf(SECRET, kind, id)
+    const token = mailedTokenOf(kind, id)
     await this.database.db.one(insertMailedToken(id, accountId, kind, digestOf(token), 3600))
     return token
   }
@@ -153,11 +148,11 @@ export class RowFactory {
   /** Creates a pending address change and returns the token for the current address. */
   async createEmailChange(accountId: number): Promise<string> {
     const id = uuidv7()
-    const digest = (side: AddressSide) => digestOf(emailChangeTokenOf(SECRET, side, id))
+    const digest = (side: AddressSide) => digestOf(emailChangeTokenOf(side, id))
     const change = { id, accountId, email: `${this.createName()}@example.com`, sessionId: null }
     const digests = { old: digest('old'), new: digest('new') }
     await this.database.db.one(beginEmailChange({ ...change, digests, lifetimeSeconds: 3600 }))
-    return emailChangeTokenOf(SECRET, 'old', id)
+    return emailChangeTokenOf('old', id)
   }
 
   /** Deletes rows of a kind that an account can have only once. */
@@ -245,15 +240,15 @@ export class RowFactory {
    * they are confirmed, otherwise the code of the current time step.
    */
   async setUpTotp(who: Person | null, isOn: boolean | null): Promise<string> {
-    const [id, code] = [uuidv7(), randomUUID()]
+    const [id, code, secret] = [uuidv7(), randomUUID(), createTotpSecret()]
     await this.database.query('delete from account_totp where account_id = $1', [who?.id ?? 0])
     if (isOn !== null && who !== null)
       await this.database.query(
-        `insert into account_totp (id, account_id, confirmed_at, recovery_codes)
-         values ($1, $2, case when $3 then now() end, array[$4::bytea])`,
-        [id, who.id, isOn, digestRecoveryCode(code)],
+        `insert into account_totp (secret, id, account_id, confirmed_at, recovery_codes)
+         values ($5, $1, $2, case when $3 then now() end, array[$4::bytea])`,
+        [id, who.id, isOn, digestRecoveryCode(code), sealTotpSecret(TEST_KEYS, id, secret)],
       )
-    return isOn ? code : computeCode(totpSecretOf(SECRET, id), computeCurrentStep())
+    return isOn ? code : computeCode(secret, computeCurrentStep())
   }
 
   /** Deletes the account's passkeys, then returns an authenticator's response that creates one. */
@@ -342,7 +337,7 @@ export class RowFactory {
   async createPreview(): Promise<string> {
     const { id } = await this.createPost('draft')
     return previewTokenOf(
-      SECRET,
+      TEST_KEYS,
       await this.insert(`blog_preview (post_id, expires_at) values ($1, now() + interval '1 day')`, id),
     )
   }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { inviteTokenOf } from '../../tasks/accounts/tokens.ts'
-import { type Answered, createEmail, PASSWORD, SECRET } from './harness.ts'
+import { FOREIGN_KEYS, TEST_KEYS } from '../keys.ts'
+import { type Answered, createEmail, PASSWORD } from './harness.ts'
 import { assertRefused, createSharedOrgs, type Person, signInAs } from './orgs-help.ts'
 
 const { api, call, org, people, roles, trail, query } = await createSharedOrgs()
@@ -105,9 +106,9 @@ describe('POST /auth/accept-invite', () => {
       `0${id}.${mac}`,
       `${Number(id) + 1}.${mac}`,
       `9999999999.${mac}`,
-      inviteTokenOf('another secret', invite.id, guest.email),
-      inviteTokenOf(SECRET, invite.id, 'other@example.com'),
-      inviteTokenOf(SECRET, 999_999, guest.email),
+      inviteTokenOf(FOREIGN_KEYS, invite.id, guest.email),
+      inviteTokenOf(TEST_KEYS, invite.id, 'other@example.com'),
+      inviteTokenOf(TEST_KEYS, 999_999, guest.email),
     ]
     for (const token of bad) assertInvalid(await accept(guest, token))
     for (const token of ['', 7, null, 'x'.repeat(201)]) assertRefused(await accept(guest, token), 422)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { isInviteToken } from '../../tasks/accounts/tokens.ts'
-import { createEmail, getSharedEdge, PASSWORD, SECRET } from './harness.ts'
+import { createEmail, getSharedEdge, PASSWORD } from './harness.ts'
 import {
   assertRefused,
   createOrgsOnShared,
@@ -12,6 +12,7 @@ import {
   RANK_TOO_LOW,
   ROLE_INVALID,
 } from './orgs-help.ts'
+import { TEST_KEYS } from '../keys.ts'
 
 const { admin: root } = await getSharedEdge()
 const { api, people, call, org, roles, trail, last, query } = await createOrgsOnShared({
@@ -61,7 +62,7 @@ describe('POST /orgs/{org_id}/invites', () => {
       role: 'member',
       status: 'pending',
     })
-    assert.ok(isInviteToken(SECRET, token, row, email))
+    assert.ok(isInviteToken(TEST_KEYS, token, row, email))
     assert.equal(Date.parse(expires_at) - Date.parse(created_at), 3 * 86_400_000)
     assert.equal(answer.headers['cache-control'], 'no-store')
     const payload = { invite_id: row }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { inviteTokenOf } from '../../tasks/accounts/tokens.ts'
-import { createEmail, getSharedEdge, SECRET } from './harness.ts'
+import { TEST_KEYS } from '../keys.ts'
+import { createEmail, getSharedEdge } from './harness.ts'
 import {
   assertRefused,
   createOrgsOnShared,
@@ -86,7 +87,7 @@ describe('AUTH_LEVEL=none: every caller may do everything as an owner without me
     const email = createEmail('guest')
     const made = await call(null, 'POST', `/${id}/invites`, { json: { email, role: 'owner' } })
     assert.equal(made.status, 201)
-    const token = inviteTokenOf(SECRET, made.json.id, email)
+    const token = inviteTokenOf(TEST_KEYS, made.json.id, email)
     assert.deepEqual((await call(null, 'GET', `/${id}/invites`)).json, [{ ...made.json, token }])
     const accepted = await api.post('/api/v1/auth/accept-invite', { json: { token } })
     assertRefused(accepted, 400, 'The invite is for a different email address')

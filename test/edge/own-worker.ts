@@ -3,6 +3,7 @@ import { createLog } from '../../tasks/platform/log.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { declareBuiltIns } from '../../tasks/schedules/built-in.ts'
 import { startWorker } from '../../workers/worker.ts'
+import { KEY_MATERIAL } from '../keys.ts'
 import { stopAfterFile } from '../services.ts'
 import { SECRET } from './harness.ts'
 
@@ -26,6 +27,7 @@ export async function startOwnWorker(
   await pauseSchedules(url)
   const worker = await startWorker({
     settings,
+    keys: KEY_MATERIAL,
     databaseUrl: url,
     directUrl: url,
     log: silentLog,

@@ -4,7 +4,8 @@ import { test } from 'node:test'
 import { EncryptJWT, type JWTPayload, SignJWT } from 'jose'
 import { insertMailedToken } from '../../sql/accounts/accounts.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { digestOf, inviteTokenOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
+import { digestOf, inviteTokenOf } from '../../tasks/accounts/tokens.ts'
+import { mailedTokenOf, TEST_KEYS } from '../keys.ts'
 import { assertChallenge, getMe, getSharedCast, logIn, refreshSession, sessionIdOf } from './accounts-help.ts'
 import { type Answered, SECRET, startEdge } from './harness.ts'
 
@@ -241,12 +242,12 @@ test('rejects overlong tokens up to and beyond the request limit', async () => {
 
 test('rejects other kinds of token as access tokens', async () => {
   const id = uuidv7()
-  const reset = mailedTokenOf(SECRET, 'reset', id)
+  const reset = mailedTokenOf('reset', id)
   await db.one(insertMailedToken(id, admin.id, 'reset', digestOf(reset), 60))
   for (const [what, token] of Object.entries({
     reset,
-    verify: mailedTokenOf(SECRET, 'verify', id),
-    invite: inviteTokenOf(SECRET, 1, admin.email),
+    verify: mailedTokenOf('verify', id),
+    invite: inviteTokenOf(TEST_KEYS, 1, admin.email),
     refresh: admin.refresh,
     digest: digestOf(admin.refresh).toString('base64url'),
     session: sessionIdOf(admin.token),
@@ -259,9 +260,9 @@ test('rejects other kinds of token as access tokens', async () => {
 test('rejects an access token, and every other kind, in place of another kind', async () => {
   const { token, refresh: cookie } = await newcomer()
   const id = uuidv7()
-  const [reset, verify] = (['reset', 'verify'] as const).map((kind) => mailedTokenOf(SECRET, kind, id))
+  const [reset, verify] = (['reset', 'verify'] as const).map((kind) => mailedTokenOf(kind, id))
   await db.one(insertMailedToken(id, user.id, 'reset', digestOf(reset!), 60))
-  const invite = inviteTokenOf(SECRET, 1, user.email)
+  const invite = inviteTokenOf(TEST_KEYS, 1, user.email)
   for (const value of [token, reset!, verify!, invite])
     assert.equal((await refreshSession(api, value)).status, 401)
   const post = async (path: string, json: object) => (await api.post(`/api/v1/auth/${path}`, { json })).status

@@ -3,11 +3,12 @@ import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { insertMailedToken } from '../../sql/accounts/accounts.ts'
 import { uuidv7 } from '../../sql/ids.ts'
-import { digestOf, digestRecoveryCode, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
+import { digestOf, digestRecoveryCode } from '../../tasks/accounts/tokens.ts'
+import { mailedTokenOf } from '../keys.ts'
 import { computeCode, computeCurrentStep, decodeBase32 } from '../totp.ts'
 import { assertRefused, getMe, getSharedCast, logIn, refreshSession, sessionIdOf } from './accounts-help.ts'
 import { requestKey } from './api-keys-help.ts'
-import { type Account, type Answered, PASSWORD, SECRET, startEdge } from './harness.ts'
+import { type Account, type Answered, PASSWORD, startEdge } from './harness.ts'
 import { enableTotp, signInWith, TOTP_PATH } from './totp-help.ts'
 
 /** Tests how one-time codes are enabled, required at sign-in, accepted once, and disabled. */
@@ -328,7 +329,7 @@ test('a password reset by mail does not disable them once the address is verifie
   const person = await createSecuredAccount()
   await query('update account set is_verified = true where id = $1', [person.id])
   const id = uuidv7()
-  const token = mailedTokenOf(SECRET, 'reset', id)
+  const token = mailedTokenOf('reset', id)
   await db.one(insertMailedToken(id, person.id, 'reset', digestOf(token), 3600))
   const json = { token, new_password: 'another password' }
   assert.equal((await api.post('/api/v1/auth/password-reset/confirm', { json })).status, 200)

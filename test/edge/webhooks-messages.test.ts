@@ -101,7 +101,7 @@ describe('a test event', () => {
     const id = await createEndpoint(account)
     assertRefused(await sendTest(stranger, id), 404, 'Webhook endpoint not found')
     const [callbacks] = await query(
-      `insert into webhook_endpoint (account_id, events) values ($1, '{}') returning id::int`,
+      `insert into webhook_endpoint (secret, account_id, events) values ('aaaaaaaa.AAAA', $1, '{}') returning id::int`,
       [account.id],
     )
     assertRefused(

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { ADDRESS_SIDES } from '../../sql/accounts/email-changes.ts'
-import { emailChangeTokenOf } from '../../tasks/accounts/tokens.ts'
 import { forgetCustomer } from '../../tasks/payments/forget.task.ts'
 import { enqueue } from '../../tasks/task.ts'
-import { type Account, createEmail, PASSWORD, SECRET } from '../edge/harness.ts'
+import { type Account, createEmail, PASSWORD } from '../edge/harness.ts'
 import { createJobSettings } from '../job-settings.ts'
+import { emailChangeTokenOf } from '../keys.ts'
 import { getSharedPaymentsWorld } from '../payments-world.ts'
 import { until } from '../until.ts'
 
@@ -28,7 +28,7 @@ async function changeEmail(who: Account, email: string): Promise<void> {
   assert.equal(asked.status, 201, asked.text)
   const [change] = await query('select id from email_change where account_id = $1', [who.id])
   for (const side of ADDRESS_SIDES) {
-    const token = emailChangeTokenOf(SECRET, side, String(change!.id))
+    const token = emailChangeTokenOf(side, String(change!.id))
     const answer = await api.post('/api/v1/auth/email-change/confirm', { json: { token } })
     assert.equal(answer.status, 200, answer.text)
   }

@@ -28,7 +28,7 @@ await query(
   `insert into session (id, account_id) select gen_random_uuid(), n from generate_series(1, 2000) n`,
 )
 await query(
-  `insert into account_totp (id, account_id) select gen_random_uuid(), n from generate_series(1, 2000) n`,
+  `insert into account_totp (secret, id, account_id) select 'aaaaaaaa.AAAA', gen_random_uuid(), n from generate_series(1, 2000) n`,
 )
 await query(
   `insert into api_key (id, account_id, organization_id, name, digest, hint, scopes, expires_at)

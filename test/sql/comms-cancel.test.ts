@@ -248,7 +248,7 @@ test('a cancelled message causes one webhook event', async () => {
     `insert into account (email, password_hash) values ('hook@example.com', 'x') returning id`,
   )
   await query(
-    `insert into webhook_endpoint (account_id, url, host, events) values ($1, 'https://example.com/', 'example.com', '{send.changed}')`,
+    `insert into webhook_endpoint (secret, account_id, url, host, events) values ('aaaaaaaa.AAAA', $1, 'https://example.com/', 'example.com', '{send.changed}')`,
     [account!.id],
   )
   const one = await addMessage({ sendAt: timeInAnHour(), owner_id: account!.id as number })

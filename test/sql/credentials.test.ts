@@ -7,6 +7,7 @@ import { insertPasskey, recordPasskeyLogin, recordPasskeyUse } from '../../sql/a
 import { confirmTotp, insertTotp } from '../../sql/accounts/totp.ts'
 import type { Queries } from '../../sql/db.ts'
 import { decideLogin } from '../../sql/limits/limits.ts'
+import { SEALED_TEXT } from '../keys.ts'
 import { until } from '../until.ts'
 import { newAddress, sharedDatabase } from './shared-database.ts'
 
@@ -65,7 +66,7 @@ async function addPerson() {
   ])
   const id = row!.id as number
   const [totpId, key] = [randomUUID(), randomUUID()]
-  await db.run(insertTotp(totpId, id))
+  await db.run(insertTotp(totpId, id, SEALED_TEXT))
   await db.run(confirmTotp(totpId, 1, []))
   const bytes = { credentialId: randomBytes(16), publicKey: randomBytes(16) }
   const more = { counter: 0, transports: [], name: 'one', isSynced: false }

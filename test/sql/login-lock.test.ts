@@ -173,7 +173,7 @@ describe('failed sign-ins', () => {
     const totpId = randomUUID()
     await query(
       `with a as (insert into account (email, password_hash) values ($2, 'x') returning id)
-       insert into account_totp (id, account_id, confirmed_at) select $1, id, now() from a`,
+       insert into account_totp (secret, id, account_id, confirmed_at) select 'aaaaaaaa.AAAA', $1, id, now() from a`,
       [totpId, newAddress()],
     )
     const holder = new pg.Client({ connectionString: url })

@@ -17,6 +17,7 @@ import { uuidv7 } from '../../sql/ids.ts'
 import { decideLogin } from '../../sql/limits/limits.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { createTestDatabase } from '../database.ts'
+import { SEALED_TEXT } from '../keys.ts'
 import { assertWriteByIndex, fillOrganizations, planRead, testReads } from './plans-help.ts'
 
 /** Sign-ins use an index, with 2000 accounts and 5000 passkeys. */
@@ -33,7 +34,7 @@ await query(
    select sha256(n::text::bytea), case when n % 2 = 0 then n end, now() + (n - 50) * interval '1 s' from generate_series(1, 5000) n`,
 )
 await query(
-  `insert into account_totp (id, account_id, confirmed_at) select ${ID}, n, now() from generate_series(1, 2000) n`,
+  `insert into account_totp (secret, id, account_id, confirmed_at) select 'aaaaaaaa.AAAA', ${ID}, n, now() from generate_series(1, 2000) n`,
 )
 await query('analyze')
 const client = await connect({ url, applicationName: 'plans' })
@@ -61,7 +62,7 @@ const writes: Readonly<Record<string, () => Query<unknown>>> = {
   'a challenge': () => consumeChallenge(hashNumber(nextNumber()), null),
   'deleting expired challenges': () => deleteExpiredChallenges(2),
   'one-time codes': () => findTotp(nextNumber()),
-  'adding one-time codes': () => insertTotp(uuidv7(), nextNumber()),
+  'adding one-time codes': () => insertTotp(uuidv7(), nextNumber(), SEALED_TEXT),
   'deleting one-time codes': () => deleteTotp(nextNumber()),
   'a login with a one-time code': () =>
     decideLogin(hashNumber(nextNumber()), true, 5, 900, { totpId: idOf(count), step: 7, recovery: null }),

@@ -32,7 +32,7 @@ const FILL_STATEMENTS = [
   `insert into passkey (id, account_id, credential_id, public_key, counter, transports, name, is_synced)
    select gen_random_uuid(), $1, sha256(($1 || '~' || n)::bytea), '\\x01', 0, '{}', 'n', false from generate_series(1, $2) n`,
   `insert into oidc_identity (id, account_id, issuer, subject) select gen_random_uuid(), $1, 'i' || n, $1 || '-' || n from generate_series(1, $2) n`,
-  `insert into webhook_endpoint (account_id, url, host, events) select $1, 'https://example.com/', 'example.com', '{job.done}' from generate_series(1, $3) n`,
+  `insert into webhook_endpoint (secret, account_id, url, host, events) select 'aaaaaaaa.AAAA', $1, 'https://example.com/', 'example.com', '{job.done}' from generate_series(1, $3) n`,
   `insert into webhook_delivery (endpoint_id, type, body) select id, 't', '{}' from (
      select id from webhook_endpoint where account_id = $1 limit 2) few, generate_series(1, $3) n`,
   `insert into job_callback (job_id, endpoint_id, url, host) select gen_random_uuid(), id, 'https://example.com/', 'example.com' from (

@@ -46,12 +46,12 @@ const QUOTA_STATEMENTS: Readonly<Record<QuotaKind, { add: string; remove: string
     remove: 'delete from api_key where account_id = $1',
   },
   webhook_endpoints: {
-    add: `insert into webhook_endpoint (account_id, url, host, events) values ($1, 'https://example.com/', 'example.com', '{job.done}')`,
+    add: `insert into webhook_endpoint (secret, account_id, url, host, events) values ('aaaaaaaa.AAAA', $1, 'https://example.com/', 'example.com', '{job.done}')`,
     remove: 'update webhook_endpoint set deleted_at = now(), is_active = false where account_id = $1',
   },
   pending_deliveries: {
     add: `with endpoint as (
-        insert into webhook_endpoint (account_id, url, host, events) values ($1, 'https://example.com/', 'example.com', '{job.done}') returning id)
+        insert into webhook_endpoint (secret, account_id, url, host, events) values ('aaaaaaaa.AAAA', $1, 'https://example.com/', 'example.com', '{job.done}') returning id)
       insert into webhook_delivery (endpoint_id, type, body) select id, 'job.done', '{}' from endpoint`,
     remove: `update webhook_delivery set status = 'failed', due_at = null, ended_at = now()
       where endpoint_id in (select id from webhook_endpoint where account_id = $1)`,

@@ -12,10 +12,10 @@ import { deleteExpiredRefreshTokens } from '../../sql/accounts/sessions.ts'
 import type { Queries } from '../../sql/db.ts'
 import { deriveSuccessorToken, digestOf } from '../../tasks/accounts/tokens.ts'
 import type { TestDatabase } from '../database.ts'
+import { TEST_KEYS } from '../keys.ts'
 
 /** Clients and thieves exchange refresh tokens at random, and the invariants hold in every committed state. */
 
-const SECRET = 'a secret for tests, long enough to be one'
 const pick = fc.nat({ max: 1000 })
 
 /**
@@ -135,7 +135,7 @@ export async function createRefreshModel({ db, query }: TestDatabase) {
       return
     }
     client.pending ??= randomUUID()
-    const successor = deriveSuccessorToken(SECRET, client.token, client.pending)
+    const successor = deriveSuccessorToken(TEST_KEYS, client.token, client.pending)
     const send = (): Promise<boolean> => presentToken(family, client.token, successor, step === 'crash')
     const answers = await Promise.all(step.startsWith('doubled') ? [send(), send()] : [send()])
     if (step === 'crash') return

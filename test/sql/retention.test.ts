@@ -144,7 +144,7 @@ describe('old rows are found by an index', async () => {
   await query(`insert into organization (name, slug) values ('N', 'n')`)
   await query(`insert into account (email, password_hash) values ('a@example.com', 'x')`)
   await query(
-    `insert into webhook_endpoint (account_id, url, host, events) select id, 'https://example.com/', 'example.com', '{job.done}' from account`,
+    `insert into webhook_endpoint (secret, account_id, url, host, events) select 'aaaaaaaa.AAAA', id, 'https://example.com/', 'example.com', '{job.done}' from account`,
   )
   for (const rows of [
     `comms_send (id, channel, job_id, recipients, status, requested_at, settled_at, created_at)

@@ -26,7 +26,7 @@ await query(`insert into payment_event (id, type, created_at, received_at, appli
   select n, 'x', now(), ${OLD_ROW_TIME}, case when n % 2 = 0 then now() end, case when n % 2 = 1 then '{}'::jsonb end from generate_series(1, ${ROWS}) n`)
 await query(`insert into account (email, password_hash) values ('a@example.com', 'x')`)
 await query(
-  `insert into webhook_endpoint (account_id, url, host, events) select id, 'https://example.com/', 'example.com', '{job.done}' from account`,
+  `insert into webhook_endpoint (secret, account_id, url, host, events) select 'aaaaaaaa.AAAA', id, 'https://example.com/', 'example.com', '{job.done}' from account`,
 )
 await query(`insert into webhook_delivery (endpoint_id, type, body, created_at)
   select id, 't', '{}', ${OLD_ROW_TIME} from webhook_endpoint, generate_series(1, ${ROWS}) n`)

@@ -256,8 +256,8 @@ const accounts: readonly Write[] = [
 
 const webhooks: readonly Write[] = [
   (chance) => `
-    insert into webhook_endpoint (account_id, url, host, events)
-    select id, 'https://example.com/', 'example.com', '{job.done}' from account where id = ${pickOwner(chance)}`,
+    insert into webhook_endpoint (secret, account_id, url, host, events)
+    select 'aaaaaaaa.AAAA', id, 'https://example.com/', 'example.com', '{job.done}' from account where id = ${pickOwner(chance)}`,
   (chance) => `
     insert into webhook_delivery (endpoint_id, type, body)
     select e.id, 't', '{}' from webhook_endpoint e, generate_series(1, ${chance.between(1, 3)}) where account_id = ${pickOwner(chance)} limit 9`,

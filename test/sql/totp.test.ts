@@ -4,6 +4,7 @@ import { describe, test } from 'node:test'
 import { findCredentialsByEmail, lockAccount, recordLogin } from '../../sql/accounts/accounts.ts'
 import { confirmTotp, deleteTotp, findTotp, insertTotp, setRecoveryCodes } from '../../sql/accounts/totp.ts'
 import { decideLogin, type PresentedFactor } from '../../sql/limits/limits.ts'
+import { SEALED_TEXT } from '../keys.ts'
 import { until } from '../until.ts'
 import { newAddress, sharedDatabase } from './shared-database.ts'
 
@@ -23,7 +24,7 @@ async function addPerson() {
   ])
   const id = row!.id as number
   const totpId = randomUUID()
-  await db.run(insertTotp(totpId, id))
+  await db.run(insertTotp(totpId, id, SEALED_TEXT))
   await db.run(confirmTotp(totpId, 100, [hashText('one'), hashText('two')]))
   const end = async (given: Partial<PresentedFactor> = {}, matches = true) =>
     (
@@ -94,7 +95,7 @@ describe('a login with a second factor', () => {
   test('fails with a replaced secret', async () => {
     const { id, end } = await addPerson()
     await db.one(deleteTotp(id))
-    await db.run(insertTotp(randomUUID(), id))
+    await db.run(insertTotp(randomUUID(), id, SEALED_TEXT))
     assert.equal(await end({ step: 101 }), 'wrong')
     assert.equal(await end({ recovery: hashText('one') }), 'wrong')
   })
@@ -110,7 +111,7 @@ describe('accepts only the secret that was checked', () => {
     ])
     const id = row!.id as number
     const totpId = randomUUID()
-    await db.run(insertTotp(totpId, id))
+    await db.run(insertTotp(totpId, id, SEALED_TEXT))
     assert.deepEqual(await db.maybeOne(recordLogin(id, checked)), { role: 'user', is_active: true })
     let isLocked = false
     const confirming = db.transaction(async (tx) => {
@@ -127,7 +128,7 @@ describe('accepts only the secret that was checked', () => {
     assert.equal(await db.maybeOne(recordLogin(id, checked)), null)
     await confirming
     assert.notEqual(await db.maybeOne(recordLogin(id, { ...checked, totpId })), null)
-    assert.equal((await db.one(findCredentialsByEmail(email))).totp_id, totpId)
+    assert.equal((await db.one(findCredentialsByEmail(email))).totp?.id, totpId)
   })
 
   test('is rejected without changes if codes have been disabled', async () => {
@@ -153,13 +154,13 @@ describe('accepts only the secret that was checked', () => {
 
 test('keeps an active secret, with its latest recovery codes', async () => {
   const { id, totpId } = await addPerson()
-  await db.run(insertTotp(randomUUID(), id))
+  await db.run(insertTotp(randomUUID(), id, SEALED_TEXT))
   assert.deepEqual(await db.maybeOne(findTotp(id)), { id: totpId, is_on: true })
   await db.run(setRecoveryCodes(totpId, [hashText('three')]))
   const [row] = await query('select recovery_codes from account_totp where account_id = $1', [id])
   assert.deepEqual(row!.recovery_codes, [hashText('three')])
   const begun = randomUUID()
   await db.one(deleteTotp(id))
-  await db.run(insertTotp(begun, id))
+  await db.run(insertTotp(begun, id, SEALED_TEXT))
   assert.equal(await db.maybeOne(deleteTotp(id)), null, 'unconfirmed codes are not enabled')
 })

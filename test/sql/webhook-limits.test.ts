@@ -10,6 +10,7 @@ import {
 } from '../../sql/webhooks/webhooks.ts'
 import { DEFAULT_QUOTAS } from '../job-settings.ts'
 import { createWebhookDatabase } from './webhooks-help.ts'
+import { SEALED_TEXT } from '../keys.ts'
 
 /** Webhooks have limits, so that they cannot flood a target. Endpoints that an API key created end with the key. */
 
@@ -131,7 +132,7 @@ describe('endpoints that an API key created', () => {
       host: 'example.com',
     }
     const { json } = await db.one(
-      insertEndpoint({ ...made, events: ['job.done'], description: null, keyId: id }),
+      insertEndpoint({ ...made, events: ['job.done'], description: null, keyId: id, secret: SEALED_TEXT }),
     )
     return { key: id, endpoint: (JSON.parse(json) as { id: number }).id }
   }

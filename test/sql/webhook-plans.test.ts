@@ -28,18 +28,19 @@ import {
 } from '../../sql/webhooks/webhooks.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
 import { assertWriteByIndex, fillOrganizations, planRead, testReads } from './plans-help.ts'
+import { SEALED_TEXT } from '../keys.ts'
 
 /** Endpoints, deliveries and callbacks use an index, with 2000 endpoints and 10,000 deliveries. */
 
 const { url, query } = await createTestDatabase()
 await fillOrganizations(query)
 await query(
-  `insert into webhook_endpoint (account_id, organization_id, url, host, events)
-   select n, case when n % 2 = 0 then 1 + (n - 1) / 5 end, 'https://example.com/', 'example.com', '{job.done}' from generate_series(1, 2000) n`,
+  `insert into webhook_endpoint (secret, account_id, organization_id, url, host, events)
+   select 'aaaaaaaa.AAAA', n, case when n % 2 = 0 then 1 + (n - 1) / 5 end, 'https://example.com/', 'example.com', '{job.done}' from generate_series(1, 2000) n`,
 )
 await query(
-  `insert into webhook_endpoint (account_id, url, host, events)
-   select null, 'https://example.com/', 'example.com', '{send.changed}' from generate_series(1, 20)`,
+  `insert into webhook_endpoint (secret, account_id, url, host, events)
+   select 'aaaaaaaa.AAAA', null, 'https://example.com/', 'example.com', '{send.changed}' from generate_series(1, 20)`,
 )
 await query(
   `insert into webhook_delivery (endpoint_id, type, body, status, due_at, ended_at)
@@ -89,6 +90,7 @@ const newEndpoint = {
   events: ['job.done'],
   description: null,
   keyId: null,
+  secret: SEALED_TEXT,
 }
 
 const RATE = { max: 10, seconds: 60 }
@@ -102,7 +104,7 @@ const writes: Readonly<Record<string, () => Query<unknown>>> = {
   'adding an endpoint': () => insertEndpoint(newEndpoint),
   'locking an endpoint': () => lockManagedEndpoint(5, [5, false, null]),
   'changing an endpoint': () => updateEndpoint(++endpoint, { description: 'd' }),
-  'rolling a secret': () => rollSecret(++endpoint),
+  'rolling a secret': () => rollSecret(++endpoint, SEALED_TEXT),
   'hiding an endpoint': () => markEndpointDeleted(++endpoint),
   redelivering: () => redeliverWebhook(1 + (++delivery % 2000), delivery),
   'a callback': () =>
@@ -111,6 +113,7 @@ const writes: Readonly<Record<string, () => Query<unknown>>> = {
       url: 'https://example.com/',
       host: 'example.com',
       keyId: null,
+      secret: SEALED_TEXT,
     }),
   'listing due endpoints': listDueEndpoints,
   'verifying an endpoint': () => markEndpointVerified(++endpoint, 'https://example.com/'),

@@ -6,6 +6,7 @@ import {
 } from '../../sql/webhooks/webhooks.ts'
 import { createTestDatabase } from '../database.ts'
 import { createLedger } from '../edge/ledger.ts'
+import { SEALED_TEXT } from '../keys.ts'
 
 /** Adds endpoints, deliveries and jobs of an account. `fresh` starts over with a new account and no endpoints. */
 
@@ -66,7 +67,13 @@ export async function createWebhookDatabase() {
         [endpointId ?? null],
       )) as never,
     callback: (job: string, url: string, keyId: string | null = null) =>
-      addJobCallbacks([job], { accountId: of.owner, url, host: new URL(url).hostname, keyId }),
+      addJobCallbacks([job], {
+        accountId: of.owner,
+        url,
+        host: new URL(url).hostname,
+        keyId,
+        secret: SEALED_TEXT,
+      }),
     ended: async (outcome = 'done', more: object = {}): Promise<string> => {
       const id = await ledger.add(of.owner)
       await ledger.claim(id)

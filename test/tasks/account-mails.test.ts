@@ -12,14 +12,14 @@ import { fail } from '../../sql/errors.ts'
 import { sendForcedDeletionMail } from '../../tasks/accounts/forced-deletion-mail.task.ts'
 import { NOTICES, sendNoticeMail } from '../../tasks/accounts/notice.task.ts'
 import { sendPasswordResetMail } from '../../tasks/accounts/password-reset.task.ts'
-import { digestOf, mailedTokenOf } from '../../tasks/accounts/tokens.ts'
+import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { sendVerification } from '../../tasks/accounts/verification.task.ts'
 import type { EmailMessage, ProviderRequest } from '../../tasks/comms/ports.ts'
 import { createTestDatabase } from '../database.ts'
+import { mailedTokenOf, TEST_KEYS } from '../keys.ts'
 import { createMailContext } from './mail-context.ts'
 
 const { db, query } = await createTestDatabase()
-const SECRET = 'a secret for tests, long enough to be one'
 
 /**
  * Returns a job of a mail task that can run several times. The test reads its mails and sets its provider's failures.
@@ -29,7 +29,7 @@ function createJob(settings: Record<string, string> = {}) {
   const warnings: string[] = []
   const state = { failure: null as Error | null, id: randomUUID() as string }
   const context = createMailContext({ db }, state.id, {
-    secretKey: SECRET,
+    keys: TEST_KEYS,
     settings: { PUBLIC_BASE_URL: 'https://service.example', ...settings },
     deliver: async (message, { isUrgent }) => {
       sent.push({ ...message, ...(isUrgent === undefined ? {} : { isUrgent }) })
@@ -90,7 +90,7 @@ for (const kind of ['reset', 'verify'] as const) {
       assert.deepEqual([mail!.id, mail!.to, one.sent.length], [one.id, [owner.email], 1])
       const token = findToken(mail!)
       assert.match(token, /^[\w-]{43}$/)
-      assert.equal(token, mailedTokenOf(SECRET, kind, one.id))
+      assert.equal(token, mailedTokenOf(kind, one.id))
       const rows = JSON.stringify(
         await query('select * from account_token where account_id = $1', [owner.id]),
       )

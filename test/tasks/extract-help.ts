@@ -8,6 +8,7 @@ import { createBlobs } from '../../tasks/documents/blobs/blobs.ts'
 import { extractDocument } from '../../tasks/documents/extract.task.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import type { TestDatabase } from '../database.ts'
+import { TEST_KEYS } from '../keys.ts'
 
 /** Runs extractions in the test's own process, with a document reader that the test controls. */
 
@@ -134,7 +135,7 @@ export function createExtractions({ db, query }: TestDatabase) {
       db,
       settings: parseSettings({ WORKER_THREADS: String(how.inHand ?? 1), ...how.settings }),
       blobs: createBlobs(db, parseSettings({})),
-      secretKey: 'a secret for tests, long enough to be one',
+      keys: TEST_KEYS,
       retryJobs: () => Promise.reject(new Error('Extraction retries nothing')),
       log: { info: () => {}, warn: how.warn ?? (() => {}), error: () => {} },
       signal: how.signal ?? new AbortController().signal,

@@ -7,10 +7,10 @@ import { sendInviteMail } from '../../tasks/accounts/invite.task.ts'
 import { inviteTokenOf } from '../../tasks/accounts/tokens.ts'
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
 import { createTestDatabase } from '../database.ts'
+import { TEST_KEYS } from '../keys.ts'
 import { createMailContext } from './mail-context.ts'
 
 const { db, query } = await createTestDatabase()
-const SECRET = 'a secret for tests, long enough to be one'
 let count = 0
 
 /**
@@ -22,7 +22,7 @@ function createJob(settings: Record<string, string> = {}) {
   const state = { failure: null as Error | null }
   const id = randomUUID() as string
   const context = createMailContext({ db }, id, {
-    secretKey: SECRET,
+    keys: TEST_KEYS,
     settings: { PUBLIC_BASE_URL: 'https://service.example', ...settings },
     deliver: async (message) => {
       sent.push(message)
@@ -59,7 +59,7 @@ describe(sendInviteMail.name, () => {
     const [mail] = one.sent
     assert.deepEqual([mail!.id, mail!.to, one.sent.length], [one.id, [email], 1])
     assert.equal(mail!.subject, 'You are invited to Acme & Sons')
-    const token = inviteTokenOf(SECRET, id, email)
+    const token = inviteTokenOf(TEST_KEYS, id, email)
     for (const part of [
       'Ann invites you to join Acme & Sons as admin',
       `https://service.example/accept-invite#token=${token}`,

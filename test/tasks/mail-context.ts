@@ -1,5 +1,6 @@
 import type { EmailMessage, ProviderRequest } from '../../tasks/comms/ports.ts'
 import type { TaskContext } from '../../tasks/context.ts'
+import type { SecretKeys } from '../../tasks/platform/keys.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import type { TestDatabase } from '../database.ts'
 
@@ -8,13 +9,13 @@ export function createMailContext(
   { db }: Pick<TestDatabase, 'db'>,
   jobId: string,
   options: {
-    readonly secretKey: string
+    readonly keys: SecretKeys
     readonly settings?: Record<string, string>
     readonly deliver: (message: EmailMessage, request: ProviderRequest) => Promise<void>
     readonly warn?: (fields: object, message: string) => void
   },
 ): TaskContext {
-  const { secretKey, settings = {}, deliver, warn = () => {} } = options
+  const { keys, settings = {}, deliver, warn = () => {} } = options
   const sendEmail: TaskContext['providers']['comms']['email'] = async (message, request) => {
     await request.begin()
     await deliver(message, request)
@@ -24,7 +25,7 @@ export function createMailContext(
     db,
     job: { id: jobId, attempt: 1, ownerId: null, requestId: null },
     settings: parseSettings(settings),
-    secretKey,
+    keys,
     signal: new AbortController().signal,
     reportProgress: () => {},
     runFenced: (work: Parameters<TaskContext['runFenced']>[0]) => db.transaction(work),

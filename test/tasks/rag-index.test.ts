@@ -17,6 +17,7 @@ import { refreshDocuments } from '../../tasks/rag/refresh-documents.task.ts'
 import { createSearcher } from '../../tasks/rag/searcher.ts'
 import { createTestDatabase } from '../database.ts'
 import { createFolder, writeFiles } from '../edge/rag-help.ts'
+import { TEST_KEYS } from '../keys.ts'
 import { createPage } from './extract-help.ts'
 import { ALL_VIEWER } from './rag-parts.ts'
 
@@ -49,7 +50,7 @@ function createContext(run: RunOptions = {}): TaskContext {
       RAG_EMBEDDINGS: run.model === undefined ? 'lexical' : 'local',
       RAG_MODEL: run.model ?? '',
     }),
-    secretKey: '',
+    keys: TEST_KEYS,
     blobs: {} as never,
     retryJobs: () => Promise.resolve([]),
     log: { info: () => {}, warn: () => {}, error: () => {} },

@@ -4,6 +4,7 @@ import { fail } from '../../sql/errors.ts'
 import type { WebhookRates } from '../../sql/webhooks/webhooks.ts'
 import { run } from '../../tasks/webhooks/deliver.work.ts'
 import type { PostWebhook, WebhookResponse } from '../../tasks/webhooks/ports.ts'
+import { TEST_KEYS } from '../keys.ts'
 import { createWebhookDatabase, RETRY_DELAYS_MS } from '../sql/webhooks-help.ts'
 
 /** Only the answer of a receiver, or its absence, costs an attempt. */
@@ -28,7 +29,7 @@ interface Attempt {
 const deliverAll = (id: number, { post, rates = NO_RATES, signal }: Attempt) =>
   run(
     {
-      ...{ db, secretKey: 'k'.repeat(32), job: { requestId: null }, reportProgress: () => {} },
+      ...{ db, keys: TEST_KEYS, job: { requestId: null }, reportProgress: () => {} },
       settings: { webhooks: { timeoutMs: 1000, rates, retryMs: RETRY_DELAYS_MS } },
       signal: signal ?? new AbortController().signal,
       providers: { postWebhook: post },

@@ -1,13 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
-import { deriveWebhookSecret, hasValidSignature, signWebhook } from '../../tasks/webhooks/signature.ts'
+import { createWebhookSecret, hasValidSignature, signWebhook } from '../../tasks/webhooks/signature.ts'
 import { validateWebhookUrl } from '../../tasks/webhooks/url.ts'
 
 /** Signatures of webhooks, and the URLs that they may have. */
 
-const SECRET_KEY = 'a secret for tests, long enough to be one'
-const [first, second] = [deriveWebhookSecret(SECRET_KEY, 7, 1), deriveWebhookSecret(SECRET_KEY, 7, 2)]
+const [first, second, other] = [createWebhookSecret(), createWebhookSecret(), createWebhookSecret()]
 const message = { id: 'msg_1', timestamp: Math.floor(Date.now() / 1000), body: '{"type":"job.done"}' }
 
 describe('the signature', () => {
@@ -26,8 +25,7 @@ describe('the signature', () => {
   test("is sent twice during a secret's rotation, neither of another endpoint", () => {
     const headers = signWebhook(message, [second, first])
     for (const secret of [first, second]) new Webhook(secret).verify(message.body, headers)
-    for (const other of [deriveWebhookSecret(SECRET_KEY, 8, 1), deriveWebhookSecret(`${SECRET_KEY}.`, 7, 1)])
-      assert.throws(() => new Webhook(other).verify(message.body, headers))
+    assert.throws(() => new Webhook(other).verify(message.body, headers))
     assert.throws(() => new Webhook(first).verify(`${message.body} `, headers))
   })
 })

@@ -13,7 +13,7 @@ test('enqueues a job for each due endpoint, at most 1000 in one transaction', as
     `insert into account (email, password_hash) select n || '@example.com', 'x' from generate_series(1, 2500) n`,
   )
   await query(
-    `insert into webhook_endpoint (account_id, url, host, events) select id, 'https://example.com/', 'example.com', '{job.done}' from account`,
+    `insert into webhook_endpoint (secret, account_id, url, host, events) select 'aaaaaaaa.AAAA', id, 'https://example.com/', 'example.com', '{job.done}' from account`,
   )
   await query(
     `insert into webhook_delivery (endpoint_id, type, body) select id, 't', '{}' from webhook_endpoint`,

@@ -35,7 +35,7 @@ const toIsolated = (outcome: Outcome): Outcome =>
 
 type Setup = (IsolatedCommand & { kind: 'settings' })['setup']
 
-async function openPools({ settings, databaseUrl, taskModules }: Setup): Promise<Pools> {
+async function openPools({ settings, databaseUrl, taskModules, keys }: Setup): Promise<Pools> {
   const [{ createLog }, { createChildPool }, { createPools }] = await Promise.all([
     import('../../tasks/platform/log.ts'),
     import('../children/pool.ts'),
@@ -46,6 +46,7 @@ async function openPools({ settings, databaseUrl, taskModules }: Setup): Promise
     settings: { ...settings, workerThreads: 1 },
     databaseUrl,
     taskModules,
+    keys,
     log,
     children: createChildPool({ log, hidden: listSecretPaths(settings) }),
     onEvent: (event) => sendReport({ kind: 'event', event }),

@@ -1,5 +1,6 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { ALONE_FROM_DEATHS } from '../../sql/jobs/jobs.ts'
+import type { KeyMaterial } from '../../tasks/platform/keys.ts'
 import type { Log } from '../../tasks/platform/log.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import type { FinishedSpan } from '../../tasks/platform/telemetry/tracing.ts'
@@ -31,6 +32,7 @@ export interface IsolatedRunnerOptions {
   readonly settings: Settings
   readonly databaseUrl: string
   readonly taskModules: readonly string[]
+  readonly keys?: KeyMaterial | undefined
   readonly log: Log
   readonly onEvent: PoolsOptions['onEvent']
   readonly onSpan?: PoolsOptions['onSpan']
@@ -40,7 +42,7 @@ export interface IsolatedRunnerOptions {
 export type IsolatedCommand =
   | {
       readonly kind: 'settings'
-      readonly setup: Pick<IsolatedRunnerOptions, 'settings' | 'databaseUrl' | 'taskModules'>
+      readonly setup: Pick<IsolatedRunnerOptions, 'settings' | 'databaseUrl' | 'taskModules' | 'keys'>
     }
   | { readonly kind: 'run'; readonly queue: string; readonly pool: PoolName; readonly job: PoolJob }
   | { readonly kind: 'abort'; readonly id: string; readonly attempt: number; readonly reason: AbortReason }
@@ -156,7 +158,7 @@ class GroupRunner implements IsolatedRunner {
   }
 
   #start(): Group {
-    const { settings, databaseUrl, taskModules, log } = this.#options
+    const { settings, databaseUrl, taskModules, keys, log } = this.#options
     const child = fork(ENTRY, [], {
       execArgv: ['--disable-warning=ExperimentalWarning'],
       serialization: 'advanced',
@@ -170,7 +172,7 @@ class GroupRunner implements IsolatedRunner {
       (code, signal) => this.#endGroup(group, code, signal),
       (error) => log.error({ err: error }, 'An isolated process failed'),
     )
-    send(child, { kind: 'settings', setup: { settings, databaseUrl, taskModules } })
+    send(child, { kind: 'settings', setup: { settings, databaseUrl, taskModules, keys } })
     return group
   }
 

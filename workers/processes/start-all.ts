@@ -4,12 +4,14 @@ import type { EmbeddedDatabase } from '../../sql/server/embedded/embedded.ts'
 import { migrate } from '../../sql/server/migrate.ts'
 import { StartError } from '../../sql/server/start-error.ts'
 import { formatSetupNotice } from '../../tasks/accounts/tokens.ts'
+import { MacKeys } from '../../tasks/platform/keys.ts'
 import { createLog, type Log } from '../../tasks/platform/log.ts'
 import { findPortProblem } from '../../tasks/platform/port.ts'
 import {
   ALL_IN_ONE_VARIABLE,
   type DatabaseUrls,
   loadSecretKey,
+  loadSecretKeys,
   loadSettingsOrExit,
   resolveDatabaseUrls,
   startOrExit,
@@ -179,5 +181,6 @@ function printAddress(settings: Settings, port: number, lacksAdmin: boolean): vo
   process.stdout.write(
     `Millrace listens on ${url} | monitor: ${url}/monitor | reference: ${url}/docs | open without a credential: ${open}\n`,
   )
-  if (lacksAdmin) process.stdout.write(`${formatSetupNotice(url, loadSecretKey(settings))}\n`)
+  if (lacksAdmin)
+    process.stdout.write(`${formatSetupNotice(url, { tokens: new MacKeys(loadSecretKeys(settings)) })}\n`)
 }

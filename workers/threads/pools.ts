@@ -4,6 +4,7 @@ import { BroadcastChannel } from 'node:worker_threads'
 import { Piscina } from 'piscina'
 import { mapShortage } from '../../sql/error-mapping.ts'
 import { Failure } from '../../sql/errors.ts'
+import type { KeyMaterial } from '../../tasks/platform/keys.ts'
 import type { Log } from '../../tasks/platform/log.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import type { FinishedSpan } from '../../tasks/platform/telemetry/tracing.ts'
@@ -46,6 +47,8 @@ export interface Pools {
 export interface PoolsOptions {
   readonly settings: Settings
   readonly databaseUrl: string
+  /** Absent if no task needs keys. */
+  readonly keys?: KeyMaterial | undefined
   readonly children: Children
   readonly log: Log
   readonly onEvent: (event: { id: string; attempt: number; n: number; kind: string; data: unknown }) => void
@@ -350,7 +353,7 @@ function countBatchesPerThread(settings: Settings, name: PoolName): number {
 }
 
 function createPiscina(
-  { settings, databaseUrl, taskModules = [] }: PoolsOptions,
+  { settings, databaseUrl, taskModules = [], keys }: PoolsOptions,
   name: PoolName,
   channel: string,
 ): Piscina {
@@ -370,6 +373,7 @@ function createPiscina(
       channel,
       pool: name,
       taskModules,
+      keys,
     } satisfies ThreadData,
     ...(name === 'cpu' ? { resourceLimits: { maxOldGenerationSizeMb: CPU_HEAP_MB } } : {}),
   })

@@ -1,6 +1,7 @@
 import type { MessagePort } from 'node:worker_threads'
 import type { Retry } from '../../sql/errors.ts'
 import type { ClaimedJob } from '../../sql/jobs/claims.ts'
+import type { KeyMaterial } from '../../tasks/platform/keys.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import type { FinishedSpan } from '../../tasks/platform/telemetry/tracing.ts'
 import type { PoolName } from '../../tasks/task.ts'
@@ -116,4 +117,5 @@ export interface ThreadData {
   readonly channel: string
   readonly pool: PoolName
   readonly taskModules: readonly string[]
+  readonly keys: KeyMaterial | undefined
 }

@@ -8,6 +8,7 @@ import { fenceJob, readDependencies } from '../../sql/jobs/jobs.ts'
 import type { Providers, TaskContext, TaskLog } from '../../tasks/context.ts'
 import { createBlobs } from '../../tasks/documents/blobs/blobs.ts'
 import { createTaskFinder, loadTasks } from '../../tasks/index.ts'
+import { SecretKeys } from '../../tasks/platform/keys.ts'
 import {
   type FinishedSpan,
   logSlowStatements,
@@ -37,7 +38,8 @@ import type {
  * writes to the job ledger.
  */
 
-const { settings, databaseUrl, channel, pool, taskModules } = workerData as ThreadData
+const { settings, databaseUrl, channel, pool, taskModules, keys: keyMaterial } = workerData as ThreadData
+const keys = keyMaterial && new SecretKeys(keyMaterial)
 const findTask = createTaskFinder(await loadTasks(taskModules))
 const connections = new ConnectionGroup()
 const slowStatementLog = logSlowStatements(settings.slowQueryMs, (data, message) =>
@@ -236,9 +238,9 @@ class Context implements TaskContext {
   get settings() {
     return settings
   }
-  get secretKey() {
-    if (settings.secretKey === undefined) throw new Error('This thread did not receive SECRET_KEY')
-    return settings.secretKey
+  get keys() {
+    if (keys === undefined) throw new Error('This thread did not receive the keys')
+    return keys
   }
   get providers() {
     this.#providers ??= providersFor({

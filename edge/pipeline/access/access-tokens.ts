@@ -1,9 +1,10 @@
-import { JOSEError, JWTExpired } from 'jose/errors'
+import { JOSEError, JWSSignatureVerificationFailed, JWTExpired } from 'jose/errors'
 import { SignJWT } from 'jose/jwt/sign'
 import { jwtVerify } from 'jose/jwt/verify'
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
+import type { SecretKeys } from '../../../tasks/platform/keys.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import type { VerifiedCredential } from './credentials.ts'
 
@@ -23,16 +24,17 @@ const Claims = z.object({
 
 /** Signs and verifies access tokens. */
 export class AccessTokens {
-  readonly #key: Uint8Array
+  /** The current key signs; all of them verify. */
+  readonly #keys: readonly Uint8Array[]
   /** Issuer and audience of each token. */
   readonly #issuer: string
   readonly #lifetimeSeconds: number
   readonly #now: () => number
 
   /** @param now returns the database's time in ms, because one process signs a token and another verifies it. */
-  constructor(settings: Settings, secretKey: string, now: () => number) {
+  constructor(settings: Settings, keys: SecretKeys, now: () => number) {
     this.#now = now
-    this.#key = new TextEncoder().encode(secretKey)
+    this.#keys = keys.material.secrets.map((secret) => new TextEncoder().encode(secret))
     this.#issuer = settings.projectName
     this.#lifetimeSeconds = settings.accessTokenSeconds
   }
@@ -40,13 +42,7 @@ export class AccessTokens {
   /** Verifies a token. @throws fail('auth.token_expired') or fail('auth.token_invalid'). */
   async verify(token: string): Promise<VerifiedCredential> {
     if (!isCanonicalToken(token)) throw fail('auth.token_invalid')
-    const { payload } = await jwtVerify(token, this.#key, {
-      algorithms: ['HS256'],
-      issuer: this.#issuer,
-      audience: this.#issuer,
-      currentDate: new Date(this.#now()),
-      clockTolerance: CLOCK_TOLERANCE_SECONDS,
-    }).catch((error) => {
+    const payload = await this.#verifySignature(token).catch((error) => {
       if (error instanceof JWTExpired) throw fail('auth.token_expired', {}, { cause: error })
       if (error instanceof JOSEError) throw fail('auth.token_invalid', {}, { cause: error })
       throw error
@@ -56,6 +52,26 @@ export class AccessTokens {
     if (!claims.success) throw fail('auth.token_invalid', {}, { cause: claims.error })
     const { sub: accountId, sid: sessionId, exp: expiresAt } = claims.data
     return { credential: token, accountId, sessionId, keyId: null, expiresAt }
+  }
+
+  /** Returns the claims of a token that any of the keys has signed. @throws a JOSEError. */
+  async #verifySignature(token: string): Promise<unknown> {
+    const options = {
+      algorithms: ['HS256'],
+      issuer: this.#issuer,
+      audience: this.#issuer,
+      currentDate: new Date(this.#now()),
+      clockTolerance: CLOCK_TOLERANCE_SECONDS,
+    }
+    let failure: unknown
+    for (const key of this.#keys)
+      try {
+        return (await jwtVerify(token, key, options)).payload
+      } catch (error) {
+        failure = error
+        if (!(error instanceof JWSSignatureVerificationFailed)) break
+      }
+    throw failure
   }
 
   sign(
@@ -73,7 +89,7 @@ export class AccessTokens {
       .setIssuedAt(issuedAt)
       .setJti(uuidv7())
       .setExpirationTime(issuedAt + lifetimeSeconds)
-      .sign(this.#key)
+      .sign(this.#keys[0]!)
   }
 }
 

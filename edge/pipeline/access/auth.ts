@@ -5,6 +5,7 @@ import { readApiKey } from '../../../sql/keys/api-keys.ts'
 import type { Reader } from '../../../sql/reads/reader.ts'
 import { hasKeyPrefix, isApiKey } from '../../../tasks/accounts/api-keys.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
+import type { SecretKeys } from '../../../tasks/platform/keys.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import { formatCookieName, readCookie } from '../../http/cookies.ts'
 import type { EdgeRequest } from '../../http/server.ts'
@@ -97,13 +98,13 @@ export interface Authenticator {
 interface AccountsOptions {
   readonly settings: Settings
   readonly reader: Reader
-  readonly secretKey: string
+  readonly keys: SecretKeys
   /** Returns the database's time in ms. */
   readonly now: () => number
   readonly uses: Pick<CredentialUses, 'recordKey' | 'recordSession'>
 }
 
-/** Creates an authenticator for access tokens signed with `secretKey`, and for API keys. */
+/** Creates an authenticator for access tokens signed with the deployment's keys, and for API keys. */
 export function createAuthenticator(options: AccountsOptions): Authenticator {
   return new TokenAuthenticator(options)
 }
@@ -118,13 +119,13 @@ class TokenAuthenticator implements Authenticator {
   readonly #tokens: AccessTokens
   readonly #states: AccountStates
 
-  constructor({ settings, reader, secretKey, now, uses }: AccountsOptions) {
+  constructor({ settings, reader, keys, now, uses }: AccountsOptions) {
     this.#settings = settings
     this.#reader = reader
     this.#now = now
     this.#uses = uses
     this.#cookie = formatCookieName(settings, 'session')
-    this.#tokens = new AccessTokens(settings, secretKey, now)
+    this.#tokens = new AccessTokens(settings, keys, now)
     this.#states = new AccountStates(reader)
   }
 

@@ -142,7 +142,7 @@ function computeJobFingerprint(
 ): Buffer {
   if (received === undefined) return fingerprint()
   const { method, path, query } = exchange.request
-  return computeFingerprint(edge.secretKey, method, path, query, received.fingerprint)
+  return computeFingerprint(edge.keys, method, path, query, received.fingerprint)
 }
 
 async function addInTransaction(

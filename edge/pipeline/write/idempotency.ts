@@ -7,7 +7,7 @@ import {
   storeKey,
   storeResponse,
 } from '../../../sql/idempotency/idempotency.ts'
-import { computeMac } from '../../../tasks/accounts/tokens.ts'
+import type { SecretKeys } from '../../../tasks/platform/keys.ts'
 import {
   type FailureRules,
   formatFailure,
@@ -32,11 +32,11 @@ export interface FingerprintedKey extends KeyRef {
 }
 
 /**
- * Returns the fingerprint of a request from its method, path, query and body. It is a MAC with the deployment's key,
- * because it is stored. A plain hash would allow guessing passwords in the body.
+ * Returns the fingerprint of a request from its method, path, query and body. It is a MAC, because it
+ * is stored, and a plain hash would allow guessing passwords in the body. All processes share its stored key.
  */
-export const computeFingerprint = (secretKey: string, ...parts: readonly (string | Uint8Array)[]): Buffer =>
-  computeMac(secretKey, 'millrace.idempotency', ...parts)
+export const computeFingerprint = (keys: SecretKeys, ...parts: readonly (string | Uint8Array)[]): Buffer =>
+  keys.stored.mac('millrace.idempotency', ...parts)
 
 /**
  * Claims the key until the transaction ends. Returns the row of the first request; null if this request is the first.

@@ -9,6 +9,7 @@ import {
   MAX_DEPENDENCIES,
 } from '../../../sql/jobs/jobs.ts'
 import { addJobCallbacks, type JobCallback } from '../../../sql/webhooks/webhooks.ts'
+import { createWebhookSecret, webhookSealUseOf } from '../../../tasks/webhooks/signature.ts'
 import { validateWebhookUrl, webhookHostOf } from '../../../tasks/webhooks/url.ts'
 import type { Caller } from '../access/auth.ts'
 import type { Edge } from '../context.ts'
@@ -60,7 +61,8 @@ export function buildCallback(
   const problem = validateWebhookUrl(url, edge.settings.webhooks)
   if (problem !== null) throw failInvalidField(part, 'callback_url', problem, 'custom')
   if (caller === null || caller.ownerId === null) throw fail('webhook.no_account')
-  return { accountId: caller.ownerId, url, host: webhookHostOf(url), keyId: caller.key?.id ?? null }
+  const secret = edge.keys.seal(webhookSealUseOf(caller.ownerId), createWebhookSecret())
+  return { accountId: caller.ownerId, url, host: webhookHostOf(url), keyId: caller.key?.id ?? null, secret }
 }
 
 function parseDependencies(given: URLSearchParams): Dependencies | null {

@@ -14,7 +14,7 @@ import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { sendEmailChangeMail } from '../../../tasks/accounts/email-change.task.ts'
 import { RedirectTo } from '../../../tasks/accounts/links.ts'
-import { digestOf, emailChangeTokenOf } from '../../../tasks/accounts/tokens.ts'
+import { digestOf, emailChangeTokensOf } from '../../../tasks/accounts/tokens.ts'
 import { enqueueAddressUpdate } from '../../../tasks/payments/address.task.ts'
 import { AccountAddress } from '../../../tasks/platform/email-address.ts'
 import { enqueueMany } from '../../../tasks/task.ts'
@@ -138,7 +138,7 @@ type BeginInput = Input<undefined, undefined, z.output<typeof EmailChangeRequest
 
 async function beginChange(input: BeginInput): Promise<Answer<z.input<typeof EmailChange>>> {
   const { body, caller, edge, requestId } = input
-  const { secretKey, settings } = edge
+  const { keys, settings } = edge
   const redirect = resolveRedirect(edge, body)
   const proof = await checkProof(input, body)
   return input.transaction(async (tx) => {
@@ -146,7 +146,7 @@ async function beginChange(input: BeginInput): Promise<Answer<z.input<typeof Ema
     if (isFailure(identity)) return identity
     if (identity.email === body.email) return fail('account.email_same')
     const id = uuidv7()
-    const digest = (side: (typeof ADDRESS_SIDES)[number]) => digestOf(emailChangeTokenOf(secretKey, side, id))
+    const digest = (side: (typeof ADDRESS_SIDES)[number]) => digestOf(emailChangeTokensOf(keys, side, id)[0]!)
     const change = await tx.one(
       beginEmailChange({
         id,

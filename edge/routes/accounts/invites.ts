@@ -49,7 +49,7 @@ async function acceptInvite(
   input: Input<undefined, undefined, z.output<typeof InviteAccept>, Caller> & Writes<InviteJson>,
 ): Promise<Answer<InviteJson>> {
   const { body, caller, edge } = input
-  const found = await findInviteByToken(edge.db, edge.secretKey, body.token)
+  const found = await findInviteByToken(edge.db, edge.keys, body.token)
   requireSameOrganization(caller, found.organization_id)
   // Without authentication, the caller has no account to become a member.
   if (caller.ownerId === null || found.email !== emailOf(caller)) throw fail('invite.email')

@@ -13,11 +13,11 @@ import {
   readOrganizationKeys,
 } from '../../../sql/keys/api-keys.ts'
 import { requireQuota } from '../../../sql/quotas/quotas.ts'
-import { apiKeyOf } from '../../../tasks/accounts/api-keys.ts'
+import { createApiKey } from '../../../tasks/accounts/api-keys.ts'
 import { digestOf } from '../../../tasks/accounts/tokens.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import { listScopes } from '../../pipeline/access/scopes.ts'
-import type { Edge } from '../../pipeline/context.ts'
+import { addSealed, revealSealed } from '../../pipeline/answer/sealed-answer.ts'
 import { failInvalidField } from '../../pipeline/request/input.ts'
 import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipeline/request/lists.ts'
 import { count, Moment, RowId, Timestamp } from '../../pipeline/request/schemas.ts'
@@ -85,7 +85,7 @@ after 30 days.`,
     sideEffect: true,
     hasCredentials: true,
     needsSession: true,
-    addUnstored: addKey,
+    addUnstored: revealSealed,
     handle: createKey,
   }),
 
@@ -161,7 +161,7 @@ async function createKey(input: CreateInput): Promise<Answer<z.input<typeof Crea
     if (isFailure(identity)) return identity
     await lockCaller(tx, caller)
     const id = uuidv7()
-    const key = apiKeyOf(edge.secretKey, id)
+    const key = createApiKey()
     const scopes = [...new Set(body.scopes)].sort()
     await tx.run(
       insertApiKey({
@@ -180,14 +180,8 @@ async function createKey(input: CreateInput): Promise<Answer<z.input<typeof Crea
     const data = { key: id, name: body.name, scopes, expires_at: expiresAt, ...(budget && { budget }) }
     await enqueueNotice(tx, input, ownerId, 'key_created', body.name)
     await tx.run(appendAuditEvent(input, 'key.created', { accountId: ownerId, organizationId, data }))
-    return answerJson((await tx.one(readKeyJson(id))).json)
+    return answerJson(addSealed(edge, (await tx.one(readKeyJson(id))).json, { key }))
   })
-}
-
-/** Adds the key, which is never stored, to a row that PostgreSQL built. */
-function addKey({ secretKey }: Edge, text: string): string {
-  const row = JSON.parse(text) as z.input<typeof ApiKey>
-  return JSON.stringify({ ...row, key: apiKeyOf(secretKey, row.id) })
 }
 
 type KeyInput<B> = Input<{ key_id: string }, undefined, B, Caller>

@@ -1,6 +1,6 @@
-import { randomBytes, timingSafeEqual } from 'node:crypto'
+import { randomBytes } from 'node:crypto'
 import { deriveLoginSubject } from '../../../sql/limits/limits.ts'
-import { deviceProofOf, digestOf } from '../../../tasks/accounts/tokens.ts'
+import { deviceProofOf, digestOf, isDeviceProof } from '../../../tasks/accounts/tokens.ts'
 import type { Header } from '../../http/reply.ts'
 import type { EdgeRequest } from '../../http/server.ts'
 import type { Edge } from '../../pipeline/context.ts'
@@ -43,8 +43,8 @@ export function deriveLoginFailureKey(
   account: DeviceAccount | null,
 ): Buffer {
   const { id, proofs } = readDevice(edge, request)
-  const expected = deviceProofOf(edge.secretKey, id, account?.id ?? 0, account?.password_hash ?? '')
-  const isKnown = proofs.some((proof) => timingSafeEqual(digestOf(proof), digestOf(expected)))
+  const [accountId, hash] = [account?.id ?? 0, account?.password_hash ?? '']
+  const isKnown = proofs.some((proof) => isDeviceProof(edge.keys, proof, id, accountId, hash))
   return deriveLoginSubject(digestOf(email), account !== null && isKnown ? digestOf(id) : null)
 }
 
@@ -56,7 +56,7 @@ export function rememberDevice(
   passwordHash: string,
 ): Header {
   const { id, proofs } = readDevice(edge, request)
-  const proof = deviceProofOf(edge.secretKey, id, accountId, passwordHash)
+  const proof = deviceProofOf(edge.keys, id, accountId, passwordHash)
   const all = [...new Set([proof, ...proofs])].slice(0, MAX_PROOFS)
   return buildDeviceCookie(edge, [id, ...all].join('.'))
 }

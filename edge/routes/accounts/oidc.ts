@@ -70,7 +70,7 @@ the same one. The issuer returns to \`redirect_to\`, by default \`/oidc\` of thi
     task: ({ body, edge }) => {
       requireOidc(edge)
       const redirectUri = resolveRedirectUri(edge, body)
-      const state = oidcStateOf(edge.secretKey, uuidv7(), body.binding, redirectUri)
+      const state = oidcStateOf(edge.keys, uuidv7(), body.binding, redirectUri)
       return createJob(beginOidc, { state, redirect_uri: redirectUri })
     },
   }),
@@ -167,7 +167,7 @@ function resolveRedirectUri(edge: Edge, body: { readonly redirect_to?: string | 
 function requireState(edge: Edge, state: string, binding: string, redirectUri: string): void {
   const id = state.split('.', 1)[0]!
   if (!isUuid(id)) throw fail('oidc.state')
-  const expected = oidcStateOf(edge.secretKey, id, binding, redirectUri)
+  const expected = oidcStateOf(edge.keys, id, binding, redirectUri)
   // UUIDs of version 7 begin with the time in ms.
   const ageMs = Date.now() - Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16)
   if (!digestOf(expected).equals(digestOf(state)) || ageMs > MAX_STATE_AGE_MS) throw fail('oidc.state')

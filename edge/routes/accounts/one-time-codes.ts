@@ -1,4 +1,8 @@
+import { randomBytes } from 'node:crypto'
 import { Secret, TOTP } from 'otpauth'
+import type { StoredTotp } from '../../../sql/accounts/accounts.ts'
+import type { SecretKeys } from '../../../tasks/platform/keys.ts'
+import type { Edge } from '../../pipeline/context.ts'
 
 /**
  * Time-based one-time codes (RFC 6238) with SHA-1, six digits and 30 seconds, which every authenticator app supports.
@@ -12,6 +16,26 @@ function createTotp(secret: Uint8Array, issuer = '', label = ''): TOTP {
   const { buffer } = Uint8Array.from(secret)
   const period = PERIOD_MS / 1000
   return new TOTP({ issuer, label, algorithm: 'SHA1', digits: 6, period, secret: new Secret({ buffer }) })
+}
+
+// 160 bits (RFC 4226, section 4).
+const SECRET_BYTES = 20
+
+const sealUseOf = (id: string): string => `totp:${id}`
+
+export const createTotpSecret = (): Buffer => randomBytes(SECRET_BYTES)
+
+/** Seals the secret of a row of `account_totp`. */
+export const sealTotpSecret = (keys: SecretKeys, id: string, secret: Buffer): string =>
+  keys.seal(sealUseOf(id), secret.toString('base64url'))
+
+/**
+ * Returns the time step that a code of an account matches, or -1 if it matches none. Without a key that opens the secret,
+ * no code matches.
+ */
+export function findStep({ keys, healthCheck }: Edge, { id, secret }: StoredTotp, code: string): number {
+  const opened = keys.unseal(sealUseOf(id), secret)
+  return opened === null ? -1 : findMatchingStep(Buffer.from(opened, 'base64url'), code, healthCheck.now())
 }
 
 /** Returns the setup data for an authenticator app: the secret in Base32 and its `otpauth:` URI. */

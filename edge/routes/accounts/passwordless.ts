@@ -4,6 +4,7 @@ import {
   findRecipientById,
   markAddressVerified,
   recordLogin,
+  type StoredTotp,
   setPassword,
 } from '../../../sql/accounts/accounts.ts'
 import { lockFactors, revokeCredentials } from '../../../sql/accounts/credentials.ts'
@@ -28,7 +29,7 @@ export interface ProvenOwner {
   readonly id: number
   readonly email: string
   readonly passwordHash: string
-  readonly totpId: string | null
+  readonly totp: StoredTotp | null
   /**
    * Hash of an unknown password if the address was unverified; null otherwise. Someone else may have registered it, so
    * the sign-in replaces all credentials, the password among them.
@@ -41,9 +42,9 @@ export async function findProvenOwner(edge: Edge, id: number): Promise<ProvenOwn
   const account = await edge.db.maybeOne(findCredentialsById(id))
   const state = await edge.db.maybeOne(findRecipientById(id))
   if (account === null || state === null) return null
-  const { email, password_hash: passwordHash, totp_id: totpId } = account
+  const { email, password_hash: passwordHash, totp } = account
   const replacedHash = state.is_verified ? null : await hashUnknownPassword(edge)
-  return { id, email, passwordHash, totpId, replacedHash }
+  return { id, email, passwordHash, totp, replacedHash }
 }
 
 /** Returns the hash of a password that is not kept, for accounts without one. A reset sets another. */
@@ -60,17 +61,17 @@ export async function checkFactor(
   owner: ProvenOwner,
 ): Promise<Failure | null> {
   const { body, edge, request } = input
-  const { id, email, passwordHash, totpId, replacedHash } = owner
+  const { id, email, passwordHash, totp, replacedHash } = owner
   if (replacedHash !== null) await tx.run(lockInvites(email))
   // The codes of an unverified account are not the owner's, and end with this sign-in.
-  const failure = totpId === null || replacedHash !== null ? null : await decide(totpId)
+  const failure = totp === null || replacedHash !== null ? null : await decide(totp)
   if (failure === null) await tx.run(lockFactors(email))
   return failure
 
-  async function decide(totp: string): Promise<Failure | null> {
+  async function decide(stored: StoredTotp): Promise<Failure | null> {
     const { loginMaxFailures, loginLockSeconds } = edge.settings
     const subject = deriveLoginFailureKey(edge, request, email, { id, password_hash: passwordHash })
-    const factor = parseFactor(edge, totp, body)
+    const factor = parseFactor(edge, stored, body)
     const { outcome } = await tx.one(decideLogin(subject, true, loginMaxFailures, loginLockSeconds, factor))
     if (outcome === 'ok') return null
     const eventFields = { actorId: null, accountId: id }
@@ -96,7 +97,7 @@ export async function signInOwner(
   by: Readonly<Record<string, unknown>>,
   link: () => Promise<Failure | null> = async () => null,
 ): Promise<Answer<TokenJson> | Failure> {
-  const { id, email, passwordHash, totpId, replacedHash } = owner
+  const { id, email, passwordHash, totp, replacedHash } = owner
   const isNewlyVerified = (await tx.run(markAddressVerified(id))) > 0
   if (isNewlyVerified !== (replacedHash !== null)) throw fail('auth.sign_in_changed')
   if (replacedHash !== null) {
@@ -107,7 +108,9 @@ export async function signInOwner(
   const refusal = await link()
   if (refusal !== null) return refusal
   const checked =
-    replacedHash === null ? { passwordHash, totpId } : { passwordHash: replacedHash, totpId: null }
+    replacedHash === null
+      ? { passwordHash, totpId: totp?.id ?? null }
+      : { passwordHash: replacedHash, totpId: null }
   const account = await tx.maybeOne(recordLogin(id, checked))
   if (account === null) throw fail('auth.sign_in_changed')
   if (account.is_active) return completeSignIn(input, tx, { id, role: account.role }, by)

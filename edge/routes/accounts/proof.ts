@@ -4,6 +4,7 @@ import {
   findRecentSession,
   lockAccount,
   lockCredentials,
+  type StoredTotp,
 } from '../../../sql/accounts/accounts.ts'
 import { checkCredentialsAreLive } from '../../../sql/accounts/credentials.ts'
 import type { Queries } from '../../../sql/db.ts'
@@ -14,12 +15,12 @@ import {
   type LoginOutcome,
   type PresentedFactor,
 } from '../../../sql/limits/limits.ts'
-import { digestRecoveryCode, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
+import { digestRecoveryCode } from '../../../tasks/accounts/tokens.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { appendAuditEvent, type EventRequest } from '../../pipeline/write/audit.ts'
 import { deriveLoginFailureKey } from './known-device.ts'
-import { findMatchingStep } from './one-time-codes.ts'
+import { findStep } from './one-time-codes.ts'
 
 /** Checks the identity of a signed-in caller before a change of credentials or of the account itself. */
 
@@ -63,14 +64,14 @@ interface GivenProof {
 /** Parses the second factor of a request; null if the account has no one-time codes. */
 export function parseFactor(
   edge: Edge,
-  totpId: string | null,
+  totp: StoredTotp | null,
   { totp_code, recovery_code }: GivenProof,
 ): PresentedFactor | null {
-  if (totpId === null) return null
+  if (totp === null) return null
+  const totpId = totp.id
   // A one-time code has precedence, to save the recovery code.
   if (totp_code !== undefined) {
-    const step = findMatchingStep(totpSecretOf(edge.secretKey, totpId), totp_code, edge.healthCheck.now())
-    return { totpId, step, recovery: null }
+    return { totpId, step: findStep(edge, totp, totp_code), recovery: null }
   }
   return {
     totpId,
@@ -109,14 +110,14 @@ export async function checkProof(input: ProofInput, given: GivenProof): Promise<
   const account = await edge.db.maybeOne(findCredentialsById(id))
   // The account was deleted after the caller was authenticated.
   if (account === null) throw fail('auth.required')
-  const { email, password_hash: hash, totp_id } = account
+  const { email, password_hash: hash, totp } = account
   const { password } = given
   const subject = deriveLoginFailureKey(edge, exchange.request, email, { id, password_hash: hash })
   const matches = await edge.signInMutex.run(email, async () => {
     const isLocked = (await edge.db.maybeOne(findLoginLock(subject))) !== null
     return isLocked ? null : edge.passwords.verify(hash, password)
   })
-  const factor = parseFactor(edge, totp_id, given)
+  const factor = parseFactor(edge, totp, given)
   const { loginMaxFailures, loginLockSeconds } = edge.settings
   const confirm: Proof['confirm'] = async (tx) => {
     if (matches === null) return recordFailedProof(tx, input, 'locked', 'account.proof_wrong')

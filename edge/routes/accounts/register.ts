@@ -1,4 +1,3 @@
-import { timingSafeEqual } from 'node:crypto'
 import { z } from 'zod'
 import { countAdmins, insertAccount, lockFirstAdmin } from '../../../sql/accounts/accounts.ts'
 import { appendAudit } from '../../../sql/audit/audit.ts'
@@ -6,7 +5,7 @@ import type { Queries } from '../../../sql/db.ts'
 import { fail } from '../../../sql/errors.ts'
 import { lockInvites } from '../../../sql/orgs/invites.ts'
 import { RedirectTo } from '../../../tasks/accounts/links.ts'
-import { digestOf, setupTokenOf } from '../../../tasks/accounts/tokens.ts'
+import { isSetupToken } from '../../../tasks/accounts/tokens.ts'
 import { sendVerification } from '../../../tasks/accounts/verification.task.ts'
 import { AccountAddress } from '../../../tasks/platform/email-address.ts'
 import { enqueue } from '../../../tasks/task.ts'
@@ -105,7 +104,7 @@ async function register(
  * @throws invite.token, invite.email, or the error of the invite's status.
  */
 async function requireInvite(edge: Edge, queries: Queries, email: string, token: string): Promise<void> {
-  const invite = await findInviteByToken(queries, edge.secretKey, token)
+  const invite = await findInviteByToken(queries, edge.keys, token)
   if (invite.email !== email) throw fail('invite.email')
   if (invite.status !== 'pending') throw fail(`invite.${invite.status}`)
 }
@@ -117,7 +116,7 @@ async function requireInvite(edge: Edge, queries: Queries, email: string, token:
 async function isFirstAdmin(edge: Edge, tx: Queries, body: z.output<typeof NewUser>): Promise<boolean> {
   const { setup_token: token, is_active: isActive } = body
   if (!token) return isActive && edge.settings.firstAccountIsAdmin && (await lacksAdmin(tx))
-  const isRight = timingSafeEqual(digestOf(token), digestOf(setupTokenOf(edge.secretKey)))
+  const isRight = isSetupToken(edge.keys, token)
   if (isRight && isActive && (await lacksAdmin(tx))) return true
   throw fail('account.setup_token')
 }

@@ -157,8 +157,7 @@ async function refresh(input: PublicInput<TokenJson>): Promise<Answer<TokenJson>
   const refreshToken = readRefreshCookie(edge, request)
   if (refreshToken === null) throw fail('auth.refresh')
   const key = request.header('idempotency-key')
-  const successor =
-    key === '' ? createRefreshToken() : deriveSuccessorToken(edge.secretKey, refreshToken, key)
+  const successor = key === '' ? createRefreshToken() : deriveSuccessorToken(edge.keys, refreshToken, key)
   const { refreshTokenSeconds, sessionMaxSeconds } = edge.settings
   return input.transaction(async (tx) => {
     const session = await tx.maybeOne(

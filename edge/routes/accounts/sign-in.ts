@@ -95,7 +95,7 @@ async function trySignIn(
     found?.password_hash ?? null,
     body.password,
   )
-  const factor = matches ? parseFactor(edge, found!.totp_id, body) : null
+  const factor = matches ? parseFactor(edge, found!.totp, body) : null
   return input.transaction(async (tx) => {
     const login = decideLogin(subject, matches, loginMaxFailures, loginLockSeconds, factor)
     const { outcome } = await tx.one(login)
@@ -104,7 +104,7 @@ async function trySignIn(
       return fail('auth.totp_required')
     }
     // Do not start a session if the password has changed since the lookup, or an admin has deactivated the account.
-    const checked = found && { passwordHash: found.password_hash, totpId: found.totp_id, rehashed }
+    const checked = found && { passwordHash: found.password_hash, totpId: found.totp?.id ?? null, rehashed }
     const account = outcome === 'ok' ? await tx.maybeOne(recordLogin(found!.id, checked!)) : null
     if (outcome === 'ok' && account === null && !isLast) throw new AccountChanged()
     if (account?.is_active === true) {

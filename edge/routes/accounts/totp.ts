@@ -12,15 +12,15 @@ import type { Queries } from '../../../sql/db.ts'
 import { type Failure, fail } from '../../../sql/errors.ts'
 import { uuidv7 } from '../../../sql/ids.ts'
 import { decideLogin } from '../../../sql/limits/limits.ts'
-import { digestRecoveryCode, recoveryCodesOf, totpSecretOf } from '../../../tasks/accounts/tokens.ts'
+import { createRecoveryCodes, digestRecoveryCode } from '../../../tasks/accounts/tokens.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
-import type { Edge } from '../../pipeline/context.ts'
+import { addSealed, revealSealed } from '../../pipeline/answer/sealed-answer.ts'
 import { RowId, Timestamp } from '../../pipeline/request/schemas.ts'
 import { type Answer, answerJson, type Input, route, type Writes } from '../../pipeline/route.ts'
 import { appendAuditEvent } from '../../pipeline/write/audit.ts'
 import { deriveLoginFailureKey } from './known-device.ts'
 import { enqueueNotice } from './notices.ts'
-import { createTotpSetup, findMatchingStep } from './one-time-codes.ts'
+import { createTotpSecret, createTotpSetup, findStep, sealTotpSecret } from './one-time-codes.ts'
 import {
   checkProof,
   factorFields,
@@ -92,7 +92,7 @@ until \`/totp/confirm\` gets a code from the app. ${PROOF_DESCRIPTION}`,
     sideEffect: true,
     hasCredentials: true,
     needsSession: true,
-    addUnstored: addSetup,
+    addUnstored: revealSealed,
     handle: beginSetup,
   }),
 
@@ -109,7 +109,7 @@ logins.`,
     sideEffect: true,
     hasCredentials: true,
     needsSession: true,
-    addUnstored: addRecoveryCodes,
+    addUnstored: revealSealed,
     handle: confirmSetup,
   }),
 
@@ -124,7 +124,7 @@ logins.`,
     sideEffect: true,
     hasCredentials: true,
     needsSession: true,
-    addUnstored: addRecoveryCodes,
+    addUnstored: revealSealed,
     handle: renewRecoveryCodes,
   }),
 
@@ -175,15 +175,11 @@ async function beginSetup(
     if (isFailure(identity)) return identity
     if ((await lockTotp(tx, input.caller))?.is_on === true) return fail('account.totp_on')
     const id = uuidv7()
-    await tx.run(insertTotp(id, proof.id))
-    return answerJson(JSON.stringify({ id, email: identity.email }))
+    const secret = createTotpSecret()
+    await tx.run(insertTotp(id, proof.id, sealTotpSecret(input.edge.keys, id, secret)))
+    const setup = createTotpSetup(secret, input.edge.settings.projectName, identity.email)
+    return answerJson(addSealed(input.edge, '{}', setup))
   })
-}
-
-/** Adds the secret, which is never stored, to the answer. */
-function addSetup({ secretKey, settings }: Edge, text: string): string {
-  const { id, email } = JSON.parse(text) as { id: string; email: string }
-  return JSON.stringify(createTotpSetup(totpSecretOf(secretKey, id), settings.projectName, email))
 }
 
 async function confirmSetup(
@@ -198,7 +194,7 @@ async function confirmSetup(
     const account = await tx.maybeOne(findCredentialsById(id))
     if (account === null) throw fail('auth.required')
     const subject = deriveLoginFailureKey(edge, input.request, account.email, { id, ...account })
-    const step = findMatchingStep(totpSecretOf(edge.secretKey, pending.id), body.code, edge.healthCheck.now())
+    const step = findStep(edge, pending, body.code)
     // A wrong code counts as a failed login, because a stolen session must not allow unlimited guesses.
     const login = decideLogin(subject, step >= 0, loginMaxFailures, loginLockSeconds)
     const { outcome } = await tx.one(login)
@@ -207,11 +203,11 @@ async function confirmSetup(
     const totp = await requireUnconfirmedTotp(lockTotp(tx, caller))
     // The setup has been restarted in the meantime.
     if (totp.id !== pending.id) throw fail('account.totp_code')
-    const batch = uuidv7()
-    await tx.run(confirmTotp(totp.id, step, digestRecoveryCodes(edge, batch)))
+    const codes = createRecoveryCodes()
+    await tx.run(confirmTotp(totp.id, step, codes.map(digestRecoveryCode)))
     await tx.run(appendAuditEvent(input, 'account.totp_enabled', { accountId: id }))
     await edge.authenticator.invalidate(tx, id)
-    return answerJson(JSON.stringify({ batch }))
+    return answerJson(addSealed(edge, '{}', { recovery_codes: codes }))
   })
 }
 
@@ -234,10 +230,10 @@ async function renewRecoveryCodes(
     const totp = await tx.maybeOne(findTotp(proof.id))
     // An admin has disabled the codes during the check.
     if (totp === null) return fail('account.totp_off')
-    const batch = uuidv7()
-    await tx.run(setRecoveryCodes(totp.id, digestRecoveryCodes(edge, batch)))
+    const codes = createRecoveryCodes()
+    await tx.run(setRecoveryCodes(totp.id, codes.map(digestRecoveryCode)))
     await tx.run(appendAuditEvent(input, 'account.recovery_codes_renewed', { accountId: proof.id }))
-    return answerJson(JSON.stringify({ batch }))
+    return answerJson(addSealed(edge, '{}', { recovery_codes: codes }))
   })
 }
 
@@ -268,13 +264,4 @@ async function findDisabledFailure(tx: Queries, accountId: number): Promise<Fail
 async function lockTotp(tx: Queries, caller: Caller) {
   await lockCaller(tx, caller)
   return tx.maybeOne(findTotp(caller.id))
-}
-
-const digestRecoveryCodes = ({ secretKey }: Edge, batch: string): Buffer[] =>
-  recoveryCodesOf(secretKey, batch).map(digestRecoveryCode)
-
-/** Adds the recovery codes, which are never stored, to the answer. */
-function addRecoveryCodes({ secretKey }: Edge, text: string): string {
-  const { batch } = JSON.parse(text) as { batch: string }
-  return JSON.stringify({ recovery_codes: recoveryCodesOf(secretKey, batch) })
 }

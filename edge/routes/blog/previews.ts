@@ -77,7 +77,7 @@ are revoked. A post has at most 100 links.`,
     hasCredentials: true,
     hasSecretPath: true,
     handle: async ({ params, edge }) => {
-      const id = verifyPreviewToken(edge.secretKey, params.token)
+      const id = verifyPreviewToken(edge.keys, params.token)
       const text = id === null ? null : await edge.reader.text(readPreviewedPost, [id])
       if (text === null) throw fail('preview.expired')
       return answerCompactJson(text, { headers: [['x-robots-tag', 'noindex']] })
@@ -85,8 +85,8 @@ are revoked. A post has at most 100 links.`,
   }),
 ]
 
-function addToken({ secretKey, settings }: Edge, text: string): string {
+function addToken({ keys, settings }: Edge, text: string): string {
   const { id, expires_at } = JSON.parse(text) as { id: number; expires_at: string }
-  const token = previewTokenOf(secretKey, id)
+  const token = previewTokenOf(keys, id)
   return JSON.stringify({ url: `${settings.publicBaseUrl}/api/v1/blog/preview/${token}`, token, expires_at })
 }

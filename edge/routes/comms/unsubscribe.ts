@@ -16,7 +16,7 @@ export const unsubscribeRoute = route({
   errors: ['suppression.link_invalid'],
   whyRepeatable: 'an address is unsubscribed only once',
   handle: async ({ edge, query }) => {
-    const subscription = readUnsubscribeToken(edge.secretKey, query.token)
+    const subscription = readUnsubscribeToken(edge.keys, query.token)
     if (subscription === null) throw fail('suppression.link_invalid')
     await edge.db.run(suppressUnsubscribed(subscription))
     return { detail: 'You are unsubscribed' }

@@ -73,7 +73,7 @@ encrypted, and later extractions and page images use it.`,
       if (hasBytes === 'false') throw fail('document.bytes_missing')
       const { force, language, encoding } = query
       if (language !== undefined) assertLanguagesInstalled(language)
-      const password = body?.password && sealPassword(edge.secretKey, params.id, body.password)
+      const password = body?.password && sealPassword(edge.keys, params.id, body.password)
       return createJob(extractDocument, {
         documentId: params.id,
         force,

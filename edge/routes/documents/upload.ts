@@ -46,7 +46,7 @@ export async function uploadDocument({
   } = await storeUpload(edge, request, { fields: Fields, repeatable: ['tags'], maxBytes })
   try {
     const fingerprint = (): Buffer =>
-      computeFingerprint(edge.secretKey, request.path, blob.sha256, JSON.stringify([given, file]))
+      computeFingerprint(edge.keys, request.path, blob.sha256, JSON.stringify([given, file]))
     const document = {
       ownerId: caller.ownerId,
       title: titleOf(given.title, file.fileName),

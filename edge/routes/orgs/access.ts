@@ -12,6 +12,7 @@ import {
 import { deleteMember, lockOrganization, ORG_ROLES, type OrgRole } from '../../../sql/orgs/orgs.ts'
 import { describeLimitedInvite } from '../../../tasks/accounts/inheritance.ts'
 import { inviteTokenOf, isInviteToken, parseInviteId } from '../../../tasks/accounts/tokens.ts'
+import type { SecretKeys } from '../../../tasks/platform/keys.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import type { Answer, Input, Writes } from '../../pipeline/route.ts'
@@ -202,12 +203,12 @@ export async function auditVerification(
 /** Returns the invite of a token, which may have ended. @throws invite.token */
 export async function findInviteByToken(
   queries: Queries,
-  secretKey: string,
+  keys: SecretKeys,
   token: string,
 ): Promise<InviteRow> {
   const id = parseInviteId(token)
   const found = id === null ? null : await queries.maybeOne(findInvite(id))
-  if (found === null || !isInviteToken(secretKey, token, found.id, found.email)) throw fail('invite.token')
+  if (found === null || !isInviteToken(keys, token, found.id, found.email)) throw fail('invite.token')
   return found
 }
 
@@ -224,6 +225,6 @@ export function addTokensToInvites(edge: Edge, text: string): string {
   return JSON.stringify((JSON.parse(text) as InviteWithoutToken[]).map((invite) => addToken(edge, invite)))
 }
 
-function addToken({ secretKey }: Edge, invite: InviteWithoutToken): InviteJson {
-  return { ...invite, token: inviteTokenOf(secretKey, invite.id, invite.email) }
+function addToken({ keys }: Edge, invite: InviteWithoutToken): InviteJson {
+  return { ...invite, token: inviteTokenOf(keys, invite.id, invite.email) }
 }

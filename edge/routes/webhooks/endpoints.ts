@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { z } from 'zod'
 import { fail } from '../../../sql/errors.ts'
 import { requireQuota } from '../../../sql/quotas/quotas.ts'
@@ -17,10 +18,11 @@ import {
   rollSecret,
   updateEndpoint,
 } from '../../../sql/webhooks/webhooks.ts'
-import { deriveChallengeToken, deriveWebhookSecret } from '../../../tasks/webhooks/signature.ts'
+import { createWebhookSecret, webhookSealUseOf } from '../../../tasks/webhooks/signature.ts'
 import { validateWebhookUrl, webhookHostOf } from '../../../tasks/webhooks/url.ts'
 import { makeMessageExample } from '../../openapi/webhooks.ts'
 import type { Caller } from '../../pipeline/access/auth.ts'
+import { addSealed, revealSealed } from '../../pipeline/answer/sealed-answer.ts'
 import type { Edge } from '../../pipeline/context.ts'
 import { failInvalidField } from '../../pipeline/request/input.ts'
 import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipeline/request/lists.ts'
@@ -92,7 +94,7 @@ scope to read the areas of the events: \`jobs\`, \`documents\`, \`comms\`, \`pay
     ],
     sideEffect: true,
     hasCredentials: true,
-    addUnstored: addSecret,
+    addUnstored: revealSealed,
     handle: addEndpoint,
   }),
 
@@ -185,7 +187,7 @@ events.`,
     allowsOrganizationKeys: true,
     summary: 'Send another challenge to a webhook endpoint',
     description:
-      'For a receiver that did not echo the first challenge, for example because it was not ready. The token stays the same.',
+      'For a receiver that did not echo the first challenge, for example because it was not ready. It has a new token.',
     params: EndpointParams,
     response: Detail,
     status: 202,
@@ -193,10 +195,10 @@ events.`,
     sideEffect: true,
     handle: (input) =>
       withEndpoint(input, async (tx, endpoint) => {
-        const url = requireOwnUrl(input.caller, endpoint)
+        requireOwnUrl(input.caller, endpoint)
         const { endpoint_id: id } = input.params
-        const token = deriveChallengeToken(input.edge.secretKey, id, url)
-        if ((await tx.maybeOne(addChallenge(id, token))) === null) throw fail('quota.pending_deliveries')
+        if ((await tx.maybeOne(addChallenge(id, createChallengeToken()))) === null)
+          throw fail('quota.pending_deliveries')
         return { detail: 'A challenge is on its way' }
       }),
   }),
@@ -236,18 +238,17 @@ and example data of such an event. The endpoint needs no subscription to either.
     errors: ['webhook.missing', 'webhook.not_yours'],
     sideEffect: true,
     hasCredentials: true,
-    addUnstored: ({ secretKey }: Edge, text) => {
-      const rolled = JSON.parse(text) as { endpoint_id: number; version: number }
-      const secret = deriveWebhookSecret(secretKey, rolled.endpoint_id, rolled.version)
-      return JSON.stringify({ ...rolled, secret })
-    },
+    addUnstored: revealSealed,
     handle: (input) =>
       withEndpoint(input, async (tx, endpoint) => {
         requireOwnEndpoint(input.caller, endpoint)
         const { endpoint_id } = input.params
-        const { secret_version: version } = await tx.one(rollSecret(endpoint_id))
+        const secret = createWebhookSecret()
+        const sealed = input.edge.keys.seal(webhookSealUseOf(endpoint.account_id), secret)
+        const { secret_version: version } = await tx.one(rollSecret(endpoint_id, sealed))
         await tx.run(auditEndpoint(input, 'webhook.secret_rolled', endpoint, { version }))
-        return answerJson<z.input<typeof RolledSecret>>(JSON.stringify({ endpoint_id, version }))
+        const json = JSON.stringify({ endpoint_id, version })
+        return answerJson<z.input<typeof RolledSecret>>(addSealed(input.edge, json, { secret }))
       }),
   }),
 ]
@@ -280,6 +281,7 @@ function addEndpoint(input: CreateInput): Promise<Answer<z.input<typeof CreatedE
   checkUrl(edge, url)
   requireEventScopes(caller, body.events)
   const events = [...new Set(body.events)].sort()
+  const secret = createWebhookSecret()
   return input.transaction(async (tx) => {
     if (organizationId !== null)
       await lockForRole(tx, { params: { org_id: organizationId }, caller }, 'admin')
@@ -293,20 +295,16 @@ function addEndpoint(input: CreateInput): Promise<Answer<z.input<typeof CreatedE
         events,
         description,
         keyId: caller.key?.id ?? null,
+        secret: edge.keys.seal(webhookSealUseOf(accountId), secret),
       }),
     )
     await requireQuota(tx, accountId ?? SERVICE_QUOTAS, ['webhook_endpoints'], edge.settings.quotas)
     const { id } = JSON.parse(created.json) as { id: number }
-    await tx.run(addChallenge(id, deriveChallengeToken(edge.secretKey, id, url)))
+    await tx.run(addChallenge(id, createChallengeToken()))
     const data = { webhook: id, url, events, ...(accountId === null ? { scope: 'service' } : {}) }
     await tx.run(appendAuditEvent(input, 'webhook.created', { accountId, organizationId, data }))
-    return answerJson(created.json)
+    return answerJson(addSealed(edge, created.json, { secret }))
   })
-}
-
-function addSecret({ secretKey }: Edge, text: string): string {
-  const row = JSON.parse(text) as z.input<typeof Endpoint>
-  return JSON.stringify({ ...row, secret: deriveWebhookSecret(secretKey, row.id, 1) })
 }
 
 function updateEndpointFields(
@@ -330,9 +328,7 @@ function updateEndpointFields(
       throw fail('webhook.callbacks')
     const { json: text } = await tx.one(updateEndpoint(params.endpoint_id, fields))
     if (body.url !== undefined && body.url !== endpoint.url)
-      await tx.run(
-        addChallenge(params.endpoint_id, deriveChallengeToken(edge.secretKey, params.endpoint_id, body.url)),
-      )
+      await tx.run(addChallenge(params.endpoint_id, createChallengeToken()))
     const { host: _, ...after } = fields
     const changed = Object.keys(after) as (keyof typeof after)[]
     const before = Object.fromEntries(changed.map((name) => [name, endpoint[name]]))
@@ -340,6 +336,9 @@ function updateEndpointFields(
     return answerJson(text)
   })
 }
+
+/** Returns a token that a receiver echoes to confirm that it accepts deliveries. */
+const createChallengeToken = (): string => randomBytes(32).toString('base64url')
 
 /** Checks that the settings allow webhooks to use this URL. @throws request.invalid if they do not. */
 function checkUrl({ settings }: Edge, url: string): void {

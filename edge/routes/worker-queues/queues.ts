@@ -13,13 +13,14 @@ import {
 import { queuesOf, tasks } from '../../../tasks/index.ts'
 import { enqueue } from '../../../tasks/task.ts'
 import { cancelStranded } from '../../../tasks/worker-queues/cancel-stranded.task.ts'
+import { revealSealed } from '../../pipeline/answer/sealed-answer.ts'
 import { answerArray, buildCursorSchema, buildCursorValues } from '../../pipeline/request/lists.ts'
 import { count } from '../../pipeline/request/schemas.ts'
 import { answerCompactJson, answerJson, route } from '../../pipeline/route.ts'
 import { appendAuditEvent, type EventRequest } from '../../pipeline/write/audit.ts'
 import { lockForRole, ROLE_ERRORS, requireOrganization } from '../orgs/access.ts'
 import { changeQueue, viewerOf } from './access.ts'
-import { addSecret, prepareEndpoint, revealSecret } from './endpoint-secrets.ts'
+import { addSecret, prepareEndpoint } from './endpoint-secrets.ts'
 import { NewQueue, QueueChange, QueueParams, WorkerQueue } from './shapes.ts'
 
 /** Routes of the queues themselves. */
@@ -41,7 +42,7 @@ Its name is unique in the whole service. With \`endpoint\`, the service sends it
     errors: ['worker_queue.name_taken', 'worker_queue.ending', 'quota.worker_queues', ...ROLE_ERRORS],
     sideEffect: true,
     hasCredentials: true,
-    addUnstored: revealSecret,
+    addUnstored: revealSealed,
     handle: (input) => {
       const { body, caller, edge, transaction } = input
       const { name, organization_id: organizationId = null, description = null } = body
@@ -69,7 +70,7 @@ Its name is unique in the whole service. With \`endpoint\`, the service sends it
           organization_id: organizationId,
         }
         await tx.run(auditQueue(input, 'worker_queue.created', { name, ...owner }, {}))
-        return answerJson(addSecret(created.json, endpoint), {
+        return answerJson(addSecret(edge, created.json, endpoint), {
           headers: [['location', `/api/v1/worker-queues/${name}`]],
         })
       })
@@ -120,7 +121,7 @@ Its name is unique in the whole service. With \`endpoint\`, the service sends it
     response: WorkerQueue,
     errors: ['worker_queue.missing', 'org.forbidden'],
     hasCredentials: true,
-    addUnstored: revealSecret,
+    addUnstored: revealSealed,
     handle: (input) => {
       const { body, edge, params } = input
       const endpoint = body.endpoint ? prepareEndpoint(edge, params.name, body.endpoint) : body.endpoint
@@ -135,7 +136,7 @@ Its name is unique in the whole service. With \`endpoint\`, the service sends it
         const { endpoint: _, ...data } = body
         const url = body.endpoint === undefined ? {} : { endpoint: body.endpoint?.url ?? null }
         await tx.run(auditQueue(input, 'worker_queue.updated', queue, { ...data, ...url }))
-        return answerJson(addSecret(json, endpoint ?? null))
+        return answerJson(addSecret(edge, json, endpoint ?? null))
       })
     },
   }),

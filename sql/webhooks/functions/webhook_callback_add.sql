@@ -1,12 +1,12 @@
 -- Registers a URL to notify when a job of an account ends. Notifies it immediately if the job has already ended. A
 -- request that joins a job may name another URL than the first one.
-create or replace function webhook_callback_add(job_id uuid, account integer, url text, host text, key uuid) returns void language plpgsql as $$
+create or replace function webhook_callback_add(job_id uuid, account integer, url text, host text, key uuid, secret text) returns void language plpgsql as $$
 #variable_conflict use_column
 declare
   callback_endpoint bigint;
   found_job job;
 begin
-  insert into webhook_endpoint (account_id, events) values (account, '{}')
+  insert into webhook_endpoint (account_id, events, secret) values (account, '{}', webhook_callback_add.secret)
   on conflict (account_id) where url is null and deleted_at is null do nothing;
   select e.id into callback_endpoint from webhook_endpoint e where e.account_id = account and e.url is null and e.deleted_at is null;
   -- The lock delays the job's end until this commits, so that the end sees the row.

@@ -15,6 +15,11 @@ export function checkCombinations(env: Readonly<Record<string, string | undefine
     problems.push(`VISION_PROVIDER: needs ${keySettingName(vision)}`)
   if (env.METRICS_PORT !== undefined && env.METRICS_PORT === (env.PORT ?? '8000'))
     problems.push('METRICS_PORT: must differ from PORT')
+  if (
+    env.SECRET_KEY !== undefined &&
+    env.SECRET_KEYS_PREVIOUS?.split(',').some((key) => key.trim() === env.SECRET_KEY)
+  )
+    problems.push('SECRET_KEYS_PREVIOUS: must not contain SECRET_KEY')
   return [...problems, ...checkAccountSettings(env), ...checkCommsSettings(env), ...checkBlobSettings(env)]
 }
 
@@ -26,6 +31,8 @@ function checkProduction(env: Readonly<Record<string, string | undefined>>): str
     problems.push('SECRET_KEY: required in production (32 characters or more)')
   else if (isGuessable(env.SECRET_KEY))
     problems.push('SECRET_KEY: must be random in production; `openssl rand -hex 32` prints a key')
+  if (env.SECRET_KEYS_PREVIOUS?.split(',').some((key) => isGuessable(key.trim())))
+    problems.push('SECRET_KEYS_PREVIOUS: must be random in production, like SECRET_KEY')
   if (env.DATABASE_URL === undefined) problems.push('DATABASE_URL: required in production')
   if (!isLoopback(env.HOST ?? '127.0.0.1') && !env.PUBLIC_BASE_URL && !env.ALLOWED_HOSTS)
     problems.push(

@@ -45,6 +45,8 @@ export const AREAS = ['ai', 'llm', 'rag', 'voice', 'comms', 'tasks', 'jobs'] as 
 
 /** Minimum length of SECRET_KEY, in characters. */
 export const MIN_SECRET_LENGTH = 32
+// A rotation needs one. Each key costs a computation for each wrong token.
+const MAX_PREVIOUS_KEYS = 3
 const MODELS_DEV_URL = 'https://models.dev/api.json'
 
 const Environment = z.object({
@@ -70,6 +72,13 @@ const Environment = z.object({
     .string()
     .min(MIN_SECRET_LENGTH, `must have at least ${MIN_SECRET_LENGTH} characters`)
     .optional(),
+  SECRET_KEYS_PREVIOUS: listField()
+    .refine((keys) => keys.length <= MAX_PREVIOUS_KEYS, `must have at most ${MAX_PREVIOUS_KEYS} keys`)
+    .refine(
+      (keys) => keys.every((key) => key.length >= MIN_SECRET_LENGTH),
+      `must be a comma-separated list of keys with at least ${MIN_SECRET_LENGTH} characters each`,
+    )
+    .default([]),
   AUTH_LEVEL: z.enum(['rbac', 'basic', 'none']).default('rbac'),
   OPEN_AREAS: listField(...AREAS).optional(),
   ...accountShape,
@@ -166,6 +175,8 @@ export interface Settings extends TelemetrySettings, AccountSettings, SizeLimits
   readonly dataDir: string
   /** Undefined in development, where startup generates a key. */
   readonly secretKey: string | undefined
+  /** Other keys that processes accept during a rotation. */
+  readonly secretKeysPrevious: readonly string[]
   readonly authLevel: 'rbac' | 'basic' | 'none'
   /** Areas open to callers without a credential. */
   readonly openAreas: ReadonlySet<string>
@@ -329,6 +340,7 @@ function buildDatabaseSettings(env: Env) {
 function buildAccessSettings(env: Env, production: boolean) {
   return {
     secretKey: env.SECRET_KEY,
+    secretKeysPrevious: env.SECRET_KEYS_PREVIOUS,
     authLevel: env.AUTH_LEVEL,
     openAreas: new Set(env.OPEN_AREAS ?? (production ? [] : AREAS)),
   } satisfies Partial<Settings>

@@ -5,9 +5,9 @@ const COUNT = 10_000
 
 /** Every state of a webhook endpoint, by the remainder of its number. */
 const ENDPOINTS = `
-  insert into webhook_endpoint (account_id, url, host, events, description, is_active, failures, failing_since,
+  insert into webhook_endpoint (secret, account_id, url, host, events, description, is_active, failures, failing_since,
     proved_at, paused_until, disabled_at)
-  select case when i % 2 = 0 then $1::int end, 'https://hooks.example.com/' || case when i % 5 = 0 then ${LONG} else i::text end,
+  select 'aaaaaaaa.AAAA', case when i % 2 = 0 then $1::int end, 'https://hooks.example.com/' || case when i % 5 = 0 then ${LONG} else i::text end,
     'hooks.example.com',
     case when i % 3 = 0 then '{job.done}' else '{job.done,job.failed,job.cancelled,document.read,send.changed}' end::text[],
     case i % 4 when 0 then null when 1 then '' when 2 then 'Books of the mill' else ${LONG} end,

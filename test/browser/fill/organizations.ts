@@ -49,8 +49,8 @@ export const fill: Fill = async ({ query, accountId }) => {
   )
   // Only one is active, because each active endpoint gets every event of the other rows.
   await query(
-    `insert into webhook_endpoint (account_id, organization_id, url, host, events, description, is_active, failures, failing_since, disabled_at, proved_at)
-     select $2, $1, 'https://hooks.example.com/' || case when n % 50 = 0 then repeat('x', 1500) else n::text end, 'hooks.example.com',
+    `insert into webhook_endpoint (secret, account_id, organization_id, url, host, events, description, is_active, failures, failing_since, disabled_at, proved_at)
+     select 'aaaaaaaa.AAAA', $2, $1, 'https://hooks.example.com/' || case when n % 50 = 0 then repeat('x', 1500) else n::text end, 'hooks.example.com',
        case when n % 2 = 0 then array['job.done'] else array['job.done', 'job.failed', 'job.cancelled', 'batch.done', 'document.read', 'send.changed', 'payment.changed', 'post.published'] end,
        case when n % 3 = 0 then null when n % 50 = 1 then repeat('w', 500) else 'Tickets' end, n = 2, case when n % 4 = 0 then n else 0 end,
        case when n % 4 = 0 then now() end, case when n % 5 = 0 then now() end, case when n % 6 > 0 then now() end

@@ -1,5 +1,5 @@
 import { previewTokenOf } from '../../../tasks/blog/previews.ts'
-import { SECRET } from '../../service.ts'
+import { TEST_KEYS } from '../../keys.ts'
 import type { Fill } from './fill.ts'
 
 const LONG_WORD = 'Donaudampfschifffahrtselektrizitätenhauptbetriebswerkbauunterbeamtengesellschaft'
@@ -50,6 +50,6 @@ export const fill: Fill = async ({ query, accountId }) => {
   )
   return {
     '/write/:post': `/write/${String(id)}`,
-    '/write/preview': `/write/preview#token=${previewTokenOf(SECRET, preview!.id as number)}`,
+    '/write/preview': `/write/preview#token=${previewTokenOf(TEST_KEYS, preview!.id as number)}`,
   }
 }

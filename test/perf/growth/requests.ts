@@ -2,8 +2,8 @@ import declaredPages from '../../../edge/pages/pages.json' with { type: 'json' }
 import { SEND_STATUSES } from '../../../sql/comms/sends.ts'
 import { MAX_COUNTED_ROWS } from '../../../sql/reads/lists.ts'
 import { previewTokenOf } from '../../../tasks/blog/previews.ts'
-import { SECRET } from '../../edge/harness.ts'
 import { METRICS_TOKEN } from '../../every-service.ts'
+import { TEST_KEYS } from '../../keys.ts'
 import type { Targets } from './targets.ts'
 
 /** Callers and arguments for each GET route, both usual and most expensive ones. */
@@ -158,7 +158,7 @@ const blog: Record<string, RequestMaker> = {
   ],
   '/api/v1/blog/posts/:post/revisions': byCallers(['admin'], { params: { post: 1 } }),
   '/api/v1/blog/posts/:post/revisions/:revision': byCallers(['admin'], { params: { post: 1, revision: 1 } }),
-  '/api/v1/blog/preview/:token': byCallers(['nobody'], { params: { token: previewTokenOf(SECRET, 1) } }),
+  '/api/v1/blog/preview/:token': byCallers(['nobody'], { params: { token: previewTokenOf(TEST_KEYS, 1) } }),
   '/api/v1/blog/feed.xml': () => [nobody(), nobody({ variant: 'of a tag', query: { tag: 'tag-1' } })],
   '/api/v1/blog/atom.xml': byAnonymous,
   '/api/v1/blog/feed.json': byAnonymous,

@@ -1,8 +1,8 @@
 -- 5,000 endpoints and 500,000 deliveries. A tenth of the deliveries belong to the big owner's first endpoint, and a
 -- hundredth are pending.
 
-insert into webhook_endpoint (account_id, organization_id, url, host, events, created_at)
-select case n when 1 then 2 else 4 + growth.pick(n, 11, growth.size(10000)) end, case when n = 1 then 1 end,
+insert into webhook_endpoint (secret, account_id, organization_id, url, host, events, created_at)
+select 'aaaaaaaa.AAAA', case n when 1 then 2 else 4 + growth.pick(n, 11, growth.size(10000)) end, case when n = 1 then 1 end,
   'https://example.com/' || n, 'example.com', '{job.done}', growth.moment(n, size, '1 year')
 from growth.size(5000) size, generate_series(1, size) n;
 
