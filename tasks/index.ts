@@ -51,6 +51,7 @@ import { bulkJobs } from './system/bulk.task.ts'
 import { measureTables } from './system/measure.task.ts'
 import { noop } from './system/noop.task.ts'
 import { pruneExpired } from './system/prune.task.ts'
+import { resealTexts } from './system/reseal.task.ts'
 import { enforceRetention } from './system/retention.task.ts'
 import type { AnyTask, TaskFinder } from './task.ts'
 import { synthesizePreview } from './voice/preview.task.ts'
@@ -120,6 +121,7 @@ export const tasks: readonly AnyTask[] = [
   refundPayment,
   retagPosts,
   enforceRetention,
+  resealTexts,
   runSchedule,
   scoreSentiment,
   settleSends,

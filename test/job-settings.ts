@@ -1,6 +1,8 @@
+import type { AdminSettings } from '../edge/admin/commands.ts'
 import { QUOTA_KINDS, QUOTA_NAMES, type Quotas } from '../sql/quotas/quotas.ts'
 import type { Settings } from '../tasks/platform/settings/settings.ts'
 import type { JobSettings } from '../tasks/task.ts'
+import { KEY_MATERIAL } from './keys.ts'
 
 export const DEFAULT_QUOTAS = Object.fromEntries(
   QUOTA_NAMES.map((kind) => [kind, QUOTA_KINDS[kind].quota]),
@@ -11,4 +13,12 @@ export const createJobSettings = (workerMaxTries = 3): JobSettings & Pick<Settin
   jobRetention: [3600, 604_800],
   quotas: DEFAULT_QUOTAS,
   workerMaxTries,
+})
+
+/** Returns the settings of `npm run admin` with the keys of tests. */
+export const createAdminSettings = (secrets: readonly string[] = KEY_MATERIAL.secrets): AdminSettings => ({
+  ...createJobSettings(),
+  dataDir: '',
+  secretKey: secrets[0],
+  secretKeysPrevious: secrets.slice(1),
 })

@@ -26,8 +26,11 @@ import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { findTask } from '../../tasks/index.ts'
 import { UsageError } from '../../tasks/platform/command.ts'
 import { AccountAddress } from '../../tasks/platform/email-address.ts'
+import { SecretKeys } from '../../tasks/platform/keys.ts'
+import { loadSecretKeys, type SecretSettings } from '../../tasks/platform/process.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import { retryJobs } from '../../tasks/retry.ts'
+import { countSealedTexts, reseal } from '../../tasks/system/reseal.ts'
 import type { JobSettings } from '../../tasks/task.ts'
 import { createPasswords } from '../passwords/passwords.ts'
 
@@ -37,11 +40,12 @@ export const USAGE = `Usage: npm run admin -- COMMAND
   unlock EMAIL                          unlocks an address after failed logins
   disable-totp EMAIL                    disables one-time codes for a user who has lost the device
   revoke-sessions EMAIL                 revokes all sessions of an account
+  reseal                                seals stored texts under SECRET_KEY that SECRET_KEYS_PREVIOUS opens
   retry-failed [QUEUE]                  retries all failed jobs, or those of one queue
     [--task NAME] [--code ERROR_CODE] [--owner ACCOUNT_ID] [--since TIME] [--limit N] [--dry-run]`
 
-/** Settings of the commands: those of added jobs, and the retention of failed ones. */
-export type AdminSettings = JobSettings & Pick<Settings, 'jobRetention'>
+/** Settings of the commands: those of added jobs, the retention of failed ones, and the keys. */
+export type AdminSettings = JobSettings & Pick<Settings, 'jobRetention'> & SecretSettings
 
 /**
  * Runs an `npm run admin` command, reports its progress through `say`, and returns the lines of its report.
@@ -69,6 +73,10 @@ export async function runAdmin(
       return disableTotp(db, parseEmail(parseOptions(rest, {}).positionals))
     case 'revoke-sessions':
       return revokeSessions(db, parseEmail(parseOptions(rest, {}).positionals))
+    case 'reseal': {
+      if (rest.length > 0) throw new UsageError(USAGE)
+      return resealTexts(db, settings, say)
+    }
     case 'retry-failed':
       return retryFailed(db, parseRetryFailed(rest), settings, say)
     default:
@@ -162,6 +170,24 @@ async function revokeSessions(db: Database, email: string): Promise<string[]> {
     await tx.run(notifyAccountChanged(account.id))
     return [`Sessions of ${email} revoked: ${ended}`]
   })
+}
+
+async function resealTexts(
+  db: Database,
+  settings: SecretSettings,
+  say: (line: string) => void,
+): Promise<string[]> {
+  const keys = new SecretKeys({ secrets: loadSecretKeys(settings), stored: [] })
+  const { resealed } = await reseal(db, keys, {
+    signal: new AbortController().signal,
+    onProgress: (table, count) => say(`${count} sealed, at ${table}`),
+  })
+  const { current, previous, unknown } = await countSealedTexts(db, keys)
+  return [
+    `Texts sealed under SECRET_KEY: ${current}, of them now: ${resealed}`,
+    `Texts that still need SECRET_KEYS_PREVIOUS: ${previous}`,
+    `Texts that no key opens: ${unknown}`,
+  ]
 }
 
 interface RetryFailedOptions {

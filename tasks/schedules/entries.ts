@@ -9,6 +9,7 @@ import { reconcilePayments } from '../payments/reconcile.task.ts'
 import { purgeCollections } from '../rag/purge.task.ts'
 import { measureTables } from '../system/measure.task.ts'
 import { pruneExpired } from '../system/prune.task.ts'
+import { resealTexts } from '../system/reseal.task.ts'
 import { enforceRetention } from '../system/retention.task.ts'
 import type { TaskDefinition } from '../task.ts'
 import { findNextRun, parseCron } from './cron.ts'
@@ -34,6 +35,7 @@ export const scheduleEntries: readonly ScheduleEntry[] = [
   { identifier: 'accounts-purge', match: '33 * * * *', task: purgeAccounts },
   { identifier: 'blog-retag', match: '37 * * * *', task: retagPosts },
   { identifier: 'retention', match: '53 * * * *', task: enforceRetention },
+  { identifier: 'reseal', match: '*/5 * * * *', task: resealTexts },
   { identifier: 'measure', match: '29 * * * *', task: measureTables },
   { identifier: 'rag-purge', match: '43 * * * *', task: purgeCollections },
 ]

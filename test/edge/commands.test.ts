@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { runAdmin } from '../../edge/admin/commands.ts'
 import { createTestDatabase } from '../database.ts'
-import { createJobSettings } from '../job-settings.ts'
+import { createAdminSettings } from '../job-settings.ts'
 import { until } from '../until.ts'
 import { PASSWORD, startEdgeAndDatabase } from './harness.ts'
 import { createLedger } from './ledger.ts'
@@ -10,7 +10,7 @@ import { enableTotp } from './totp-help.ts'
 
 const { api, ...database } = await startEdgeAndDatabase({ env: { LOGIN_MAX_FAILURES: '2' } })
 const ledger = createLedger(database)
-const run = (...args: string[]): Promise<string[]> => runAdmin(args, database.db, createJobSettings())
+const run = (...args: string[]): Promise<string[]> => runAdmin(args, database.db, createAdminSettings())
 const signIn = (username: string, password: string) =>
   api.post('/api/v1/auth/token', { form: { username, password } })
 /** True if a path answers with the status. Tests poll it, because edges learn of changes through notifications. */
@@ -53,7 +53,7 @@ test('create-user creates an account that is never an admin, and rejects a taken
   assert.equal(role, 'user')
   await assert.rejects(run('create-user', 'uma@example.com'), /already exists/)
   const empty = await createTestDatabase()
-  await runAdmin(['create-user', 'first@example.com'], empty.db, createJobSettings())
+  await runAdmin(['create-user', 'first@example.com'], empty.db, createAdminSettings())
   assert.deepEqual(await empty.query('select role from account'), [{ role: 'user' }])
 })
 
@@ -172,7 +172,7 @@ test('retry-failed ends even if the retried jobs fail again immediately', async 
       return done
     },
   } as typeof db
-  assert.deepEqual(await runAdmin(['retry-failed', 'again'], failingAgain, createJobSettings()), [
+  assert.deepEqual(await runAdmin(['retry-failed', 'again'], failingAgain, createAdminSettings()), [
     'Failed jobs retried: 3',
   ])
 })

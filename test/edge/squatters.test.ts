@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, type TestContext, test } from 'node:test'
 import { runAdmin } from '../../edge/admin/commands.ts'
-import { createJobSettings } from '../job-settings.ts'
+import { createAdminSettings } from '../job-settings.ts'
 import { Authenticator } from '../passkeys.ts'
 import { Client } from '../service.ts'
 import { until } from '../until.ts'
@@ -142,7 +142,7 @@ describe('the address of ADMIN_EMAIL', () => {
 })
 
 describe('create-admin', () => {
-  const createAdmin = (...args: string[]) => runAdmin(['create-admin', ...args], db, createJobSettings())
+  const createAdmin = (...args: string[]) => runAdmin(['create-admin', ...args], db, createAdminSettings())
 
   test('cancels a pending deletion', async () => {
     const account = await registerAccount()
