@@ -2,6 +2,7 @@ import type { MailedTokenKind } from '../sql/accounts/accounts.ts'
 import type { AddressSide } from '../sql/accounts/email-changes.ts'
 import { emailChangeTokensOf, mailedTokensOf } from '../tasks/accounts/tokens.ts'
 import { type KeyMaterial, SecretKeys } from '../tasks/platform/keys.ts'
+import { createWebhookSecret, webhookSealUseOf } from '../tasks/webhooks/signature.ts'
 
 /** The keys of edges and workers in the test's process. Whole services store a key of their own. */
 
@@ -22,3 +23,6 @@ export const mailedTokenOf = (kind: MailedTokenKind, id: string): string =>
 
 export const emailChangeTokenOf = (side: AddressSide, id: string): string =>
   emailChangeTokensOf(TEST_KEYS, side, id)[0]!
+
+export const sealWebhookSecret = (accountId: number | null): string =>
+  TEST_KEYS.seal(webhookSealUseOf(accountId), createWebhookSecret())

@@ -178,26 +178,14 @@ function createParts(
   const onLoss = () => tallies.count('children_lost')
   const children = createChildPool({ log, onLoss, hidden: listSecretPaths(settings) })
   const onSpan = tracing === null ? undefined : (span: FinishedSpan) => tracing.add(span)
+  const shared = { settings, databaseUrl, keys, log, onEvent, onSpan }
   const pools = createPools({
-    settings,
-    databaseUrl,
+    ...shared,
     children,
-    log,
-    onEvent,
-    onSpan,
     taskModules,
-    keys,
     onKill: () => tallies.count('threads_killed'),
   })
-  const isolatedRunner = createIsolatedRunner({
-    settings,
-    databaseUrl,
-    taskModules,
-    keys,
-    log,
-    onEvent,
-    onSpan,
-  })
+  const isolatedRunner = createIsolatedRunner({ ...shared, taskModules })
   const executor = createExecutor({
     ledger,
     pools,

@@ -27,7 +27,7 @@ import { findTask } from '../../tasks/index.ts'
 import { UsageError } from '../../tasks/platform/command.ts'
 import { AccountAddress } from '../../tasks/platform/email-address.ts'
 import { SecretKeys } from '../../tasks/platform/keys.ts'
-import { loadSecretKeys, type SecretSettings } from '../../tasks/platform/process.ts'
+import { type KeySettings, loadSecretKeys } from '../../tasks/platform/process.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import { retryJobs } from '../../tasks/retry.ts'
 import { countSealedTexts, reseal } from '../../tasks/system/reseal.ts'
@@ -45,7 +45,7 @@ export const USAGE = `Usage: npm run admin -- COMMAND
     [--task NAME] [--code ERROR_CODE] [--owner ACCOUNT_ID] [--since TIME] [--limit N] [--dry-run]`
 
 /** Settings of the commands: those of added jobs, the retention of failed ones, and the keys. */
-export type AdminSettings = JobSettings & Pick<Settings, 'jobRetention'> & SecretSettings
+export type AdminSettings = JobSettings & Pick<Settings, 'jobRetention'> & KeySettings
 
 /**
  * Runs an `npm run admin` command, reports its progress through `say`, and returns the lines of its report.
@@ -174,7 +174,7 @@ async function revokeSessions(db: Database, email: string): Promise<string[]> {
 
 async function resealTexts(
   db: Database,
-  settings: SecretSettings,
+  settings: KeySettings,
   say: (line: string) => void,
 ): Promise<string[]> {
   const keys = new SecretKeys({ secrets: loadSecretKeys(settings), stored: [] })

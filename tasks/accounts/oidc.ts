@@ -2,7 +2,7 @@ import type { SecretKeys } from '../platform/keys.ts'
 import type { OidcRequest } from './oidc-ports.ts'
 
 /**
- * The values of a sign-in with OpenID Connect derive from its id and the deployment's stored key, so nothing is stored
+ * The values of a sign-in with OpenID Connect derive from its id and the deployment's stored key. So nothing is stored
  * before the issuer answers, and every process derives the same values.
  */
 

@@ -7,7 +7,8 @@ import { StartError } from '../../sql/server/start-error.ts'
 import type { Log } from './log.ts'
 import { waitForDatabase } from './outage.ts'
 import { hideEnvironment } from './settings/environment.ts'
-import { MIN_SECRET_LENGTH, parseSettings, type Settings, SettingsError } from './settings/settings.ts'
+import { MIN_SECRET_LENGTH, type SecretSettings } from './settings/secrets.ts'
+import { parseSettings, type Settings, SettingsError } from './settings/settings.ts'
 import { findSettingWarnings, loadEnvFile } from './settings/warnings.ts'
 import { START_REFUSED_STATUS } from './supervised.ts'
 
@@ -76,14 +77,15 @@ export async function resolveDatabaseUrls(settings: Settings, log: Log): Promise
   return { databaseUrl, directUrl }
 }
 
-export type SecretSettings = Pick<Settings, 'secretKey' | 'secretKeysPrevious' | 'dataDir'>
+/** The settings from which the keys are loaded. */
+export type KeySettings = SecretSettings & Pick<Settings, 'dataDir'>
 
 /**
  * Returns the keys of SECRET_KEY and SECRET_KEYS_PREVIOUS, the current one first.
  *
  * @throws StartError if the stored key is invalid.
  */
-export const loadSecretKeys = (settings: SecretSettings): readonly string[] => [
+export const loadSecretKeys = (settings: KeySettings): readonly string[] => [
   loadSecretKey(settings),
   ...settings.secretKeysPrevious,
 ]
@@ -93,7 +95,7 @@ export const loadSecretKeys = (settings: SecretSettings): readonly string[] => [
  *
  * @throws StartError if the stored key is invalid.
  */
-export function loadSecretKey(settings: Omit<SecretSettings, 'secretKeysPrevious'>): string {
+export function loadSecretKey(settings: Omit<KeySettings, 'secretKeysPrevious'>): string {
   if (settings.secretKey !== undefined) return settings.secretKey
   const file = secretFileOf(settings)
   if (!existsSync(file)) {
@@ -111,7 +113,7 @@ export function loadSecretKey(settings: Omit<SecretSettings, 'secretKeysPrevious
 const secretFileOf = ({ dataDir }: Pick<Settings, 'dataDir'>): string => join(dataDir, 'secret.key')
 
 /** True if there is a key. Otherwise `loadSecretKey` generates it. */
-export const hasSecretKey = (settings: Omit<SecretSettings, 'secretKeysPrevious'>): boolean =>
+export const hasSecretKey = (settings: Omit<KeySettings, 'secretKeysPrevious'>): boolean =>
   settings.secretKey !== undefined || existsSync(secretFileOf(settings))
 
 /**

@@ -299,7 +299,7 @@ export class RowFactory {
 
   async createWebhook(): Promise<number> {
     return this.insert(
-      `webhook_endpoint (account_id, url, host, events) values ($1, 'https://example.com/', 'example.com', '{job.done}')`,
+      `webhook_endpoint (secret, account_id, url, host, events) values ('aaaaaaaa.AAAA', $1, 'https://example.com/', 'example.com', '{job.done}')`,
       this.owner.id,
     )
   }

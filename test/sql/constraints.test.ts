@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
 import { createTestDatabase } from '../database.ts'
+import { SEALED_TEXT } from '../keys.ts'
 
 /** For each constraint, a statement violates that constraint and no other. */
 
@@ -80,6 +81,7 @@ const createTemplateRow = (fields: Row = {}): Row => ({ name: 't', channel: 'sms
 await insert('comms_template', createTemplateRow({ name: 'twice' }))
 const createEndpointRow = (fields: Row = {}): Row => ({
   ...{ account_id: owner, url: 'https://example.com/', host: 'example.com', events: ['job.done'] },
+  secret: SEALED_TEXT,
   ...fields,
   ...(fields.url === null ? { host: null } : {}),
 })
@@ -117,7 +119,10 @@ await insert('ai_budget', { account_id: owner, kind: 'month_cost', amount: 1 })
 await insert('ai_budget', { key_id: key, kind: 'month_cost', amount: 1 })
 const heldJob = (await insert('job', createJobRow())).id
 await insert('ai_budget_hold', { job_id: heldJob, tokens: 1, cost: 0 })
-const createTotpRow = (fields: Row = {}): Row => ({ id: randomUUID(), account_id: owner, ...fields })
+const createTotpRow = (fields: Row = {}): Row => ({
+  ...{ id: randomUUID(), account_id: owner, secret: SEALED_TEXT },
+  ...fields,
+})
 const accountWithTotp = (await insert('account', createAccountRow())).id
 const otherTotp = (await insert('account_totp', createTotpRow({ account_id: accountWithTotp }))).id
 const createPasskeyRow = (fields: Row = {}): Row => ({
@@ -254,10 +259,12 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
     ['session_account_id_fkey', { id: randomUUID(), account_id: 999_999 }],
     ['session_ended_check', { id: randomUUID(), account_id: owner, ended_at: new Date() }],
   ],
+  stored_key: [['stored_key_secret_check', { id: randomUUID(), secret: 'plain' }]],
   account_totp: [
     ['account_totp_pkey', createTotpRow({ id: otherTotp, account_id: owner })],
     ['account_totp_account_id_key', createTotpRow({ account_id: accountWithTotp })],
     ['account_totp_account_id_fkey', createTotpRow({ account_id: 999_999 })],
+    ['account_totp_secret_check', createTotpRow({ secret: 'plain' })],
     ['account_totp_last_step_check', createTotpRow({ last_step: -1 })],
     ['account_totp_recovery_codes_check', createTotpRow({ recovery_codes: Array(11).fill(bytes(32)) })],
   ],
@@ -333,6 +340,8 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
       createEndpointRow({ failures: 1 }),
       createEndpointRow({ failing_since: new Date() }),
     ],
+    ['webhook_endpoint_secret_check', createEndpointRow({ secret: 'whsec_plain' })],
+    ['webhook_endpoint_previous_secret_check', createEndpointRow({ previous_secret: 'whsec_plain' })],
     ['webhook_endpoint_disabled_check', createEndpointRow({ disabled_at: new Date() })],
     ['webhook_endpoint_deleted_check', createEndpointRow({ deleted_at: new Date() })],
     ['webhook_endpoint_account_id_fkey', createEndpointRow({ account_id: 999_999 })],
@@ -489,16 +498,20 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
     [
       'worker_queue_endpoint_check',
       { name: 'a', endpoint_url: 'https://a.b' },
-      { name: 'a', endpoint_secret: 's' },
+      { name: 'a', endpoint_secret: SEALED_TEXT },
     ],
     [
       'worker_queue_endpoint_url_check',
-      { name: 'a', endpoint_url: 'https', endpoint_concurrency: 1, endpoint_secret: 's' },
+      { name: 'a', endpoint_url: 'https', endpoint_concurrency: 1, endpoint_secret: SEALED_TEXT },
     ],
     [
       'worker_queue_endpoint_concurrency_check',
-      { name: 'a', endpoint_url: 'https://a.b', endpoint_concurrency: 0, endpoint_secret: 's' },
-      { name: 'a', endpoint_url: 'https://a.b', endpoint_concurrency: 1001, endpoint_secret: 's' },
+      { name: 'a', endpoint_url: 'https://a.b', endpoint_concurrency: 0, endpoint_secret: SEALED_TEXT },
+      { name: 'a', endpoint_url: 'https://a.b', endpoint_concurrency: 1001, endpoint_secret: SEALED_TEXT },
+    ],
+    [
+      'worker_queue_endpoint_secret_check',
+      { name: 'a', endpoint_url: 'https://a.b', endpoint_concurrency: 1, endpoint_secret: 'whsec_plain' },
     ],
   ],
   worker_task: [
@@ -581,6 +594,7 @@ const violations: Readonly<Record<string, readonly [constraint: string, ...Row[]
     ['document_owner_id_fkey', createDocumentRow({ owner_id: 999_999 })],
     ['document_supersedes_missing', createDocumentRow({ supersedes_id: 999_999 })],
     ['document_attached_to_id_fkey', createDocumentRow({ attached_to_id: 999_999 })],
+    ['document_sealed_password_check', createDocumentRow({ sealed_password: 'plain' })],
     ['document_tags_check', createDocumentRow({ tags: Array.from({ length: 101 }, (_, i) => `t${i}`) })],
     ['document_title_check', createDocumentRow({ title: '' }), createDocumentRow({ title: 't'.repeat(301) })],
     ['document_kind_check', createDocumentRow({ kind: '' }), createDocumentRow({ kind: 'k'.repeat(33) })],
@@ -710,6 +724,7 @@ describe('constraints', () => {
       data: '{}',
     })
     await assertUnique('worker_lease_pkey', 'worker_lease', createLeaseRow({}))
+    await assertUnique('stored_key_pkey', 'stored_key', { id: randomUUID(), secret: SEALED_TEXT })
     await assertUnique('worker_queue_pkey', 'worker_queue', { name: 'twice' })
     await assertUnique('worker_task_pkey', 'worker_task', { queue: 'twice', name: 'a' })
     const held = createLeaseRow({})

@@ -36,6 +36,7 @@ const REASONS: Readonly<Record<string, readonly string[]>> = {
     'organization',
     'organization_member',
   ],
+  'there is one for each SECRET_KEY that was lost': ['stored_key'],
   'a quota bounds them; pruning deletes those that have expired': ['api_key', 'api_key_allowance'],
   'a quota bounds them; the purge of an account deletes them': ['schedule', 'worker_queue', 'worker_task'],
   'a claim takes it, or the deletion of its queue': ['worker_delivery'],

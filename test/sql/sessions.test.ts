@@ -270,7 +270,7 @@ describe('accounts', () => {
       password_hash: 'x',
       role: 'user',
       is_active: true,
-      totp_id: null,
+      totp: null,
     })
     assert.equal(await db.maybeOne(findCredentialsByEmail('other@example.com')), null)
     const { admins } = await db.one(countAdmins())

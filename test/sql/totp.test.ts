@@ -155,7 +155,7 @@ describe('accepts only the secret that was checked', () => {
 test('keeps an active secret, with its latest recovery codes', async () => {
   const { id, totpId } = await addPerson()
   await db.run(insertTotp(randomUUID(), id, SEALED_TEXT))
-  assert.deepEqual(await db.maybeOne(findTotp(id)), { id: totpId, is_on: true })
+  assert.deepEqual(await db.maybeOne(findTotp(id)), { id: totpId, secret: SEALED_TEXT, is_on: true })
   await db.run(setRecoveryCodes(totpId, [hashText('three')]))
   const [row] = await query('select recovery_codes from account_totp where account_id = $1', [id])
   assert.deepEqual(row!.recovery_codes, [hashText('three')])

@@ -101,7 +101,7 @@ test('the last attempt and 410 need no Retry-After', async () => {
 })
 
 test('the URL of one callback does not pause the others', async () => {
-  const callbacks = await insert(`webhook_endpoint (account_id, events) values ($1, '{}')`, [
+  const callbacks = await insert(`webhook_endpoint (secret, account_id, events) values ('aaaaaaaa.AAAA', $1, '{}')`, [
     webhookDatabase.owner,
   ])
   const call = () =>

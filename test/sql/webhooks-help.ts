@@ -6,7 +6,7 @@ import {
 } from '../../sql/webhooks/webhooks.ts'
 import { createTestDatabase } from '../database.ts'
 import { createLedger } from '../edge/ledger.ts'
-import { SEALED_TEXT } from '../keys.ts'
+import { SEALED_TEXT, sealWebhookSecret } from '../keys.ts'
 
 /** Adds endpoints, deliveries and jobs of an account. `fresh` starts over with a new account and no endpoints. */
 
@@ -54,9 +54,9 @@ export async function createWebhookDatabase() {
       organizationId: number | null = null,
     ) =>
       insert(
-        `webhook_endpoint (account_id, organization_id, url, host, events)
-         values ($1, $2, 'https://example.com/', 'example.com', $3)`,
-        [accountId, organizationId, events],
+        `webhook_endpoint (secret, account_id, organization_id, url, host, events)
+         values ($4, $1, $2, 'https://example.com/', 'example.com', $3)`,
+        [accountId, organizationId, events, sealWebhookSecret(accountId)],
       ),
     delivery: (endpointId: number) =>
       insert(`webhook_delivery (endpoint_id, type, body) values ($1, 't', '{}')`, [endpointId]),

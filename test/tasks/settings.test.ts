@@ -28,6 +28,7 @@ test('an empty environment has the documented defaults', () => {
     databasePooled: false,
     dataDir: '.data',
     secretKey: undefined,
+    secretKeysPrevious: [],
     apiKeyRate: null,
     startRates: { sms: null, email: null, aiProvider: null },
     authLevel: 'rbac',
@@ -376,6 +377,7 @@ test('choices and forms are checked', () => {
     DATABASE_URL_UNPOOLED: ['x'],
     DATABASE_REPLICA_URL: ['x', 'postgresql://a/n?target_session_attrs=read-write'],
     SECRET_KEY: ['too short'],
+    SECRET_KEYS_PREVIOUS: ['too short', `${KEY},too short`, [1, 2, 3, 4].map((n) => KEY + n).join()],
     AUTH_LEVEL: ['RBAC', 'off'],
     OPEN_AREAS: ['jobs,documents', 'all', 'jobs;ai'],
     CORS_ORIGINS: [
@@ -473,6 +475,8 @@ test('production needs a key and a database, has closed areas, and does not vali
   assert.deepEqual([...parseSettings({ ...PRODUCTION, OPEN_AREAS: 'jobs, ai' }).openAreas], ['jobs', 'ai'])
 })
 
+const createKey = (): string => randomBytes(32).toString('hex')
+
 test('production rejects a weak key, which development accepts', () => {
   const guessable = [
     '0123456789abcdef0123456789abcdef',
@@ -488,10 +492,25 @@ test('production rejects a weak key, which development accepts', () => {
       'SECRET_KEY: must be random in production; `openssl rand -hex 32` prints a key',
     ])
     assert.equal(parseSettings({ SECRET_KEY: key }).secretKey, key)
+    assert.deepEqual(findProblems({ ...PRODUCTION, SECRET_KEYS_PREVIOUS: `${createKey()}, ${key}` }), [
+      'SECRET_KEYS_PREVIOUS: must be random in production, like SECRET_KEY',
+    ])
   }
   for (const form of ['hex', 'base64', 'base64url'] as const)
     for (let i = 0; i < 1000; i++)
       assert.ok(!isGuessable(randomBytes(form === 'hex' ? 16 : 24).toString(form)), form)
+})
+
+test('previous keys are other keys, separated by commas', () => {
+  const [first, second] = [createKey(), createKey()]
+  const { secretKeysPrevious } = parseSettings({
+    ...PRODUCTION,
+    SECRET_KEYS_PREVIOUS: `${first}, ${second},`,
+  })
+  assert.deepEqual(secretKeysPrevious, [first, second])
+  assert.deepEqual(findProblems({ SECRET_KEY: first, SECRET_KEYS_PREVIOUS: `${second},${first}` }), [
+    'SECRET_KEYS_PREVIOUS: must not contain SECRET_KEY',
+  ])
 })
 
 test('a password without its address, or vice versa, is a problem', () => {
@@ -510,6 +529,7 @@ test('settings cannot be changed', () => {
 test('no problem message contains a value', () => {
   const secrets = {
     SECRET_KEY: 'hunter2-short',
+    SECRET_KEYS_PREVIOUS: 'hunter2',
     ADMIN_PASSWORD: 'hunt2',
     DATABASE_URL: 'mysql://u:hunter2@x',
     DATABASE_URL_UNPOOLED: 'hunter2://',
@@ -520,7 +540,7 @@ test('no problem message contains a value', () => {
     assert.fail('it was taken')
   } catch (error) {
     assert.ok(error instanceof SettingsError)
-    assert.equal(error.problems.length, 5)
+    assert.equal(error.problems.length, 6)
     assert.doesNotMatch(inspect(error, { depth: 9, showHidden: true }), /hunter2|hunt2/)
   }
 })
@@ -562,6 +582,7 @@ test('logged settings contain no secrets', () => {
   const env = {
     PATH: process.env.PATH,
     SECRET_KEY: `hunter2-${KEY}`,
+    SECRET_KEYS_PREVIOUS: `hunter2-older-${KEY}`,
     DATABASE_URL: 'postgres://u:hunter2@x/y',
     ADMIN_EMAIL: 'a@example.com',
     ADMIN_PASSWORD: 'hunter2-hunter2',

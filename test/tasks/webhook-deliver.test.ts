@@ -4,7 +4,7 @@ import { fail } from '../../sql/errors.ts'
 import type { WebhookRates } from '../../sql/webhooks/webhooks.ts'
 import { run } from '../../tasks/webhooks/deliver.work.ts'
 import type { PostWebhook, WebhookResponse } from '../../tasks/webhooks/ports.ts'
-import { TEST_KEYS } from '../keys.ts'
+import { SEALED_TEXT, TEST_KEYS } from '../keys.ts'
 import { createWebhookDatabase, RETRY_DELAYS_MS } from '../sql/webhooks-help.ts'
 
 /** Only the answer of a receiver, or its absence, costs an attempt. */
@@ -116,4 +116,14 @@ test('after 429, the other deliveries of the endpoint wait as well', async () =>
     ...Array(7).fill('delivered'),
     ...Array(3).fill('pending'),
   ])
+})
+
+test('a secret that no key opens costs an attempt, and nothing is sent', async () => {
+  const id = await endpoint(['job.done'])
+  await query('update webhook_endpoint set secret = $2 where id = $1', [id, SEALED_TEXT])
+  await delivery(id)
+  await deliverAll(id, { post: () => Promise.reject(new Error('It must not be sent')) })
+  assert.deepEqual(await readAttempts(), [['pending', 1]])
+  const [row] = await query(`select answers -> 0 ->> 'error' as error from webhook_delivery`)
+  assert.equal(row!.error, 'the secret cannot be decrypted; rotate it')
 })

@@ -13,7 +13,7 @@ const { lease, enqueue } = createLedgerHelp(database)
 
 test('a pusher has stopped once its running jobs have ended', async () => {
   await query(`insert into worker_queue (name, endpoint_url, endpoint_concurrency, endpoint_secret)
-    values ('pushed', 'https://example.com', 1, 'sealed')`)
+    values ('pushed', 'https://example.com', 1, 'aaaaaaaa.AAAA')`)
   await enqueue(buildJobSpec({ name: 'pushed/work', queue: 'pushed' }))
   const held = await lease()
   const { promise: started, resolve: start } = Promise.withResolvers<void>()

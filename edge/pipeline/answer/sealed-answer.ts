@@ -1,10 +1,7 @@
 import { fail } from '../../../sql/errors.ts'
 import type { Edge } from '../context.ts'
 
-/**
- * Answers with a new secret. Only its digest or its sealed form is stored in a row, so the answer that is stored for an
- * Idempotency-Key has the secret in sealed form.
- */
+/** Answers with a new secret. The answer that is stored for an Idempotency-Key has the secret in sealed form. */
 
 const USE = 'answer'
 

@@ -3,7 +3,7 @@ import { isAiProvider, keySettingName } from '../../ai/providers.ts'
 import { checkCommsSettings } from '../../comms/settings.ts'
 import { checkBlobSettings } from '../../documents/blobs/settings.ts'
 import { isLoopback } from '../addresses.ts'
-import { isGuessable } from './fields.ts'
+import { isGuessable, splitList } from './fields.ts'
 
 /** Checks of settings that the schema of a single value cannot make. */
 
@@ -15,13 +15,14 @@ export function checkCombinations(env: Readonly<Record<string, string | undefine
     problems.push(`VISION_PROVIDER: needs ${keySettingName(vision)}`)
   if (env.METRICS_PORT !== undefined && env.METRICS_PORT === (env.PORT ?? '8000'))
     problems.push('METRICS_PORT: must differ from PORT')
-  if (
-    env.SECRET_KEY !== undefined &&
-    env.SECRET_KEYS_PREVIOUS?.split(',').some((key) => key.trim() === env.SECRET_KEY)
-  )
+  if (listPreviousKeys(env).some((key) => key === env.SECRET_KEY))
     problems.push('SECRET_KEYS_PREVIOUS: must not contain SECRET_KEY')
   return [...problems, ...checkAccountSettings(env), ...checkCommsSettings(env), ...checkBlobSettings(env)]
 }
+
+/** Returns the keys of SECRET_KEYS_PREVIOUS. */
+const listPreviousKeys = (env: Readonly<Record<string, string | undefined>>): string[] =>
+  splitList(env.SECRET_KEYS_PREVIOUS ?? '')
 
 /** Checks the requirements of production by raw values. Returns the problems. */
 function checkProduction(env: Readonly<Record<string, string | undefined>>): string[] {
@@ -31,7 +32,7 @@ function checkProduction(env: Readonly<Record<string, string | undefined>>): str
     problems.push('SECRET_KEY: required in production (32 characters or more)')
   else if (isGuessable(env.SECRET_KEY))
     problems.push('SECRET_KEY: must be random in production; `openssl rand -hex 32` prints a key')
-  if (env.SECRET_KEYS_PREVIOUS?.split(',').some((key) => isGuessable(key.trim())))
+  if (listPreviousKeys(env).some(isGuessable))
     problems.push('SECRET_KEYS_PREVIOUS: must be random in production, like SECRET_KEY')
   if (env.DATABASE_URL === undefined) problems.push('DATABASE_URL: required in production')
   if (!isLoopback(env.HOST ?? '127.0.0.1') && !env.PUBLIC_BASE_URL && !env.ALLOWED_HOSTS)

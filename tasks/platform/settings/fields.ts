@@ -25,16 +25,18 @@ export const countField = (fallback: number, min = 0, max = 1_000_000_000) =>
 /** Defines a boolean in any of the usual words, such as true, yes or 1. */
 export const flagField = (fallback: boolean) => z.stringbool().default(fallback)
 
+/** Returns the items of a comma-separated list. */
+export const splitList = (text: string): string[] =>
+  text
+    .split(',')
+    .map((item) => item.trim())
+    .filter(Boolean)
+
 /** Defines a comma-separated list, restricted to `values` if any are given. */
 export const listField = (...values: readonly string[]) =>
   z
     .string()
-    .transform((text) =>
-      text
-        .split(',')
-        .map((item) => item.trim())
-        .filter(Boolean),
-    )
+    .transform(splitList)
     .refine((items) => values.length === 0 || items.every((item) => values.includes(item)), {
       error: `must be a comma-separated list of ${values.join(', ')}`,
     })

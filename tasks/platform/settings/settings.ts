@@ -35,6 +35,7 @@ import {
 } from './fields.ts'
 import { buildSizeLimits, type SizeLimits, sizeLimitShape } from './limits.ts'
 import { buildQuotas, quotaShape } from './quotas.ts'
+import { type SecretSettings, secretShape } from './secrets.ts'
 
 /**
  * Every setting of the service, in one schema. `loadSettingsOrExit` reads the settings of every process. A test checks
@@ -43,10 +44,6 @@ import { buildQuotas, quotaShape } from './quotas.ts'
 
 export const AREAS = ['ai', 'llm', 'rag', 'voice', 'comms', 'tasks', 'jobs'] as const
 
-/** Minimum length of SECRET_KEY, in characters. */
-export const MIN_SECRET_LENGTH = 32
-// A rotation needs one. Each key costs a computation for each wrong token.
-const MAX_PREVIOUS_KEYS = 3
 const MODELS_DEV_URL = 'https://models.dev/api.json'
 
 const Environment = z.object({
@@ -68,17 +65,7 @@ const Environment = z.object({
   DATABASE_REPLICA_URL: databaseUrlField('primary').optional(),
   DATABASE_APP_ROLE: z.string().min(1).max(63).optional(),
   DATA_DIR: z.string().min(1).default('.data'),
-  SECRET_KEY: z
-    .string()
-    .min(MIN_SECRET_LENGTH, `must have at least ${MIN_SECRET_LENGTH} characters`)
-    .optional(),
-  SECRET_KEYS_PREVIOUS: listField()
-    .refine((keys) => keys.length <= MAX_PREVIOUS_KEYS, `must have at most ${MAX_PREVIOUS_KEYS} keys`)
-    .refine(
-      (keys) => keys.every((key) => key.length >= MIN_SECRET_LENGTH),
-      `must be a comma-separated list of keys with at least ${MIN_SECRET_LENGTH} characters each`,
-    )
-    .default([]),
+  ...secretShape,
   AUTH_LEVEL: z.enum(['rbac', 'basic', 'none']).default('rbac'),
   OPEN_AREAS: listField(...AREAS).optional(),
   ...accountShape,
@@ -147,7 +134,7 @@ type Env = z.output<typeof Environment>
 /** Names of all settings; `.env.example` must list them. */
 export const SETTING_NAMES = Object.keys(Environment.shape)
 
-export interface Settings extends TelemetrySettings, AccountSettings, SizeLimits {
+export interface Settings extends TelemetrySettings, AccountSettings, SizeLimits, SecretSettings {
   readonly projectName: string
   readonly production: boolean
   readonly host: string
@@ -173,10 +160,6 @@ export interface Settings extends TelemetrySettings, AccountSettings, SizeLimits
   /** True if `DATABASE_URL` goes through a pooler. */
   readonly databasePooled: boolean
   readonly dataDir: string
-  /** Undefined in development, where startup generates a key. */
-  readonly secretKey: string | undefined
-  /** Other keys that processes accept during a rotation. */
-  readonly secretKeysPrevious: readonly string[]
   readonly authLevel: 'rbac' | 'basic' | 'none'
   /** Areas open to callers without a credential. */
   readonly openAreas: ReadonlySet<string>
