@@ -1,5 +1,7 @@
 import type { MailedTokenKind } from '../sql/accounts/accounts.ts'
 import type { AddressSide } from '../sql/accounts/email-changes.ts'
+import { type Database, noRows, sql } from '../sql/db.ts'
+import { listStoredKeys } from '../sql/system/sealed.ts'
 import { emailChangeTokensOf, mailedTokensOf } from '../tasks/accounts/tokens.ts'
 import { type KeyMaterial, SecretKeys } from '../tasks/platform/keys.ts'
 import { createWebhookSecret, webhookSealUseOf } from '../tasks/webhooks/signature.ts'
@@ -26,3 +28,16 @@ export const emailChangeTokenOf = (side: AddressSide, id: string): string =>
 
 export const sealWebhookSecret = (accountId: number | null): string =>
   TEST_KEYS.seal(webhookSealUseOf(accountId), createWebhookSecret())
+
+const STORED_ID = '01980000-0000-7000-8000-000000000001'
+
+/** Stores the key of the test's process in a database, so that processes which the test starts share it. */
+export async function shareStoredKey(db: Database): Promise<void> {
+  if ((await db.any(listStoredKeys())).length > 0) return
+  const secret = TEST_KEYS.seal(`stored_key:${STORED_ID}`, KEY_MATERIAL.stored[0]!)
+  await db.run(
+    sql.type(
+      noRows,
+    )`insert into stored_key (id, secret) values (${STORED_ID}::uuid, ${secret}) on conflict do nothing`,
+  )
+}

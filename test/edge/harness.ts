@@ -5,13 +5,13 @@ import { setImmediate } from 'node:timers/promises'
 import { type ServingEdge, serveEdge } from '../../edge/edge.ts'
 import { createPasswords, type Passwords } from '../../edge/passwords/passwords.ts'
 import type { Area } from '../../edge/pipeline/route.ts'
-import { createLog, type Log } from '../../tasks/platform/log.ts'
 import type { SecretKeys } from '../../tasks/platform/keys.ts'
+import { createLog, type Log } from '../../tasks/platform/log.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { createTestDatabase, type TestDatabase } from '../database.ts'
 import { listenOn, listenOnFreePort } from '../free-port.ts'
+import { shareStoredKey, TEST_KEYS } from '../keys.ts'
 import { shareByFiles, stopAfterFile } from '../services.ts'
-import { TEST_KEYS } from '../keys.ts'
 
 /** Runs an edge in this process, with a client that exposes raw answers. */
 
@@ -255,6 +255,7 @@ export async function startEdge(url: string, options: EdgeOptions = {}): Promise
     },
     { exclusive: true, waitsForClients: options.lingers ?? false },
   )
+  if (options.keys === undefined) await shareStoredKey(serving.edge.db)
   stopAfterFile(async () => {
     agent.destroy()
     await serving.stop()

@@ -7,6 +7,7 @@ import { sendPasswordResetMail } from '../../tasks/accounts/password-reset.task.
 import { sendVerification } from '../../tasks/accounts/verification.task.ts'
 import { addressOf } from '../../tasks/comms/mailbox.ts'
 import type { EmailMessage } from '../../tasks/comms/ports.ts'
+import type { SecretKeys } from '../../tasks/platform/keys.ts'
 import type { TestDatabase } from '../database.ts'
 import { TEST_KEYS } from '../keys.ts'
 import { createMailContext } from '../tasks/mail-context.ts'
@@ -35,7 +36,10 @@ const MAIL_TASKS: Readonly<Record<string, { run(context: never, payload: never):
   )
 
 /** Returns a function that runs the pending mail jobs in place of a worker and returns the mails. */
-export function createMailbox({ db, query }: TestDatabase) {
+export const createMailbox = (database: TestDatabase) => createMailboxOf(database, TEST_KEYS)
+
+/** Like {@link createMailbox}, for a worker with other keys. */
+export function createMailboxOf({ db, query }: TestDatabase, keys: SecretKeys) {
   const done = new Set<string>()
   return async (): Promise<Mail[]> => {
     const mails: Mail[] = []
@@ -49,7 +53,7 @@ export function createMailbox({ db, query }: TestDatabase) {
         const token = /token is: (\S+)/.exec(text)?.[1] ?? ''
         mails.push({ jobId: id, to: addressOf(to[0]!), subject, token, text, html })
       }
-      const context = createMailContext({ db }, id, { keys: TEST_KEYS, deliver })
+      const context = createMailContext({ db }, id, { keys, deliver })
       await MAIL_TASKS[name]!.run(context as never, payload)
     }
     return mails

@@ -15,8 +15,9 @@ import { sendPasswordResetMail } from '../../tasks/accounts/password-reset.task.
 import { digestOf } from '../../tasks/accounts/tokens.ts'
 import { sendVerification } from '../../tasks/accounts/verification.task.ts'
 import type { EmailMessage, ProviderRequest } from '../../tasks/comms/ports.ts'
+import { SecretKeys } from '../../tasks/platform/keys.ts'
 import { createTestDatabase } from '../database.ts'
-import { mailedTokenOf, TEST_KEYS } from '../keys.ts'
+import { KEY_MATERIAL, mailedTokenOf, TEST_KEYS } from '../keys.ts'
 import { createMailContext } from './mail-context.ts'
 
 const { db, query } = await createTestDatabase()
@@ -24,12 +25,12 @@ const { db, query } = await createTestDatabase()
 /**
  * Returns a job of a mail task that can run several times. The test reads its mails and sets its provider's failures.
  */
-function createJob(settings: Record<string, string> = {}) {
+function createJob(settings: Record<string, string> = {}, keys = TEST_KEYS, id: string = randomUUID()) {
   const sent: (EmailMessage & Pick<ProviderRequest, 'isUrgent'>)[] = []
   const warnings: string[] = []
-  const state = { failure: null as Error | null, id: randomUUID() as string }
+  const state = { failure: null as Error | null, id }
   const context = createMailContext({ db }, state.id, {
-    keys: TEST_KEYS,
+    keys,
     settings: { PUBLIC_BASE_URL: 'https://service.example', ...settings },
     deliver: async (message, { isUrgent }) => {
       sent.push({ ...message, ...(isUrgent === undefined ? {} : { isUrgent }) })
@@ -121,6 +122,19 @@ for (const kind of ['reset', 'verify'] as const) {
       const later = createJob()
       await run(later, owner)
       assert.equal(later.sent.length, 1)
+    })
+
+    test('mails the same token after a retry by a worker with another current key', async () => {
+      const owner = await addAccount()
+      const one = createJob()
+      one.state.failure = fail('email.failed', { reason: 'x' })
+      await assert.rejects(run(one, owner), { code: 'email.failed' })
+      const create = (...secrets: string[]) => new SecretKeys({ ...KEY_MATERIAL, secrets })
+      const newKey = 'n'.repeat(32)
+      await assert.rejects(run(createJob({}, create(newKey), one.id), owner), /under an unknown SECRET_KEY/)
+      const rotated = createJob({}, create(newKey, ...KEY_MATERIAL.secrets), one.id)
+      await run(rotated, owner)
+      assert.deepEqual(rotated.sent.map(findToken), one.sent.map(findToken))
     })
 
     test('mails the same token in the same message after a retry, and nothing once it is sent', async () => {
