@@ -18,6 +18,6 @@ await runCommand(async () => {
   for (const { store, count, bytes } of inBuckets)
     printLine(`Not included: ${count} files (${bytes} bytes) in ${store}. Back up this bucket separately.`)
   printLine(
-    'SECRET_KEY is not included either. With a new key, all users must sign in again and pending invites are void.',
+    'SECRET_KEY is not included either. Without it, sealed secrets are lost: see "Lost key" in deploy/operating.md.',
   )
 })

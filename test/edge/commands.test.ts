@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { test } from 'node:test'
 import { runAdmin } from '../../edge/admin/commands.ts'
+import { UsageError } from '../../tasks/platform/command.ts'
+import { SecretKeys } from '../../tasks/platform/keys.ts'
 import { createTestDatabase } from '../database.ts'
 import { createAdminSettings } from '../job-settings.ts'
 import { until } from '../until.ts'
@@ -201,4 +204,24 @@ test('invalid arguments print the usage', async () => {
     )
   await assert.rejects(run('unlock', 'nobody'), /Not an email address: nobody/)
   await assert.rejects(run('revoke-sessions', 'no@example.com'), /No account with the address no@example.com/)
+})
+
+test('reseal counts the sealed texts by their keys', async () => {
+  const fresh = await createTestDatabase()
+  const [OLD, NEW] = ['the-old-key-of-thirty-two-letters', 'the-new-key-of-thirty-two-letters']
+  for (const secret of [OLD, NEW, 'x'.repeat(32)]) {
+    const [id, keys] = [randomUUID(), new SecretKeys({ secrets: [secret], stored: [] })]
+    await fresh.query('insert into stored_key values ($1, $2)', [id, keys.seal(`stored_key:${id}`, 'x')])
+  }
+  const progress: string[] = []
+  const lines = await runAdmin(['reseal'], fresh.db, createAdminSettings([NEW, OLD]), (line) =>
+    progress.push(line),
+  )
+  assert.deepEqual(lines, [
+    'Texts sealed under SECRET_KEY: 2, of them now: 1',
+    'Texts that still need SECRET_KEYS_PREVIOUS: 0',
+    'Texts that no key opens: 1',
+  ])
+  assert.deepEqual(progress, ['1 sealed, at stored_key'])
+  await assert.rejects(run('reseal', 'everything'), UsageError)
 })

@@ -12,7 +12,7 @@ import { until } from '../until.ts'
 
 /**
  * A rotation of SECRET_KEY in a whole service. Each step replaces the processes one after another, so that processes of
- * two steps run next to each other. What was made under the first key works under the last one.
+ * two steps run next to each other. Secrets and tokens of the first key work under the last one.
  */
 
 const [OLD, NEW] = ['the-old-key-of-thirty-two-letters', 'the-new-key-of-thirty-two-letters']

@@ -33,6 +33,23 @@ describe('a sealed secret', () => {
       assert.equal(during.unseal('here', other), null, other)
   })
 
+  test('is AES-256-GCM with a random nonce, under a key that HKDF derives with SHA-256', async () => {
+    const bytes = Buffer.from(before.seal('here', 'secret').slice(9), 'base64url')
+    const { subtle } = globalThis.crypto
+    const base = await subtle.importKey('raw', Buffer.from(FIRST), 'HKDF', false, ['deriveKey'])
+    const [salt, info] = [Buffer.alloc(0), Buffer.from('millrace.sealed')]
+    const hkdf = { name: 'HKDF', hash: 'SHA-256', salt, info }
+    const key = await subtle.deriveKey(hkdf, base, { name: 'AES-GCM', length: 256 }, false, ['decrypt'])
+    const gcm = {
+      name: 'AES-GCM',
+      iv: bytes.subarray(0, 12),
+      additionalData: Buffer.from('here'),
+      tagLength: 128,
+    }
+    const opened = await subtle.decrypt(gcm, key, bytes.subarray(12))
+    assert.equal(Buffer.from(opened).toString(), 'secret')
+  })
+
   test('opens with a previous key, and is sealed under the current one', () => {
     const [old, current] = [before.seal('here', 'old'), during.seal('here', 'new')]
     assert.deepEqual([during.unseal('here', old), during.unseal('here', current)], ['old', 'new'])

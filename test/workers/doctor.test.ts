@@ -1,17 +1,21 @@
 import assert from 'node:assert/strict'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { type AddressInfo, createServer as createTcpServer } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { computeClockOffset, type DatabaseFacts } from '../../sql/server/doctor.ts'
+import { SecretKeys } from '../../tasks/platform/keys.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { judgeFacts } from '../../workers/doctor/database.ts'
+import { checkKeys } from '../../workers/doctor/keys.ts'
 import { checkMail, checkModels, checkPayments, checkTelephony } from '../../workers/doctor/providers.ts'
 import { createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
+import { KEY_MATERIAL } from '../keys.ts'
 import { runScript } from '../service.ts'
 import { createSettings, startTestWorker } from './parts.ts'
 import { startSmtpServer } from './smtp.ts'
@@ -33,7 +37,7 @@ test('next to a running service, it finds no problems beyond those of the test',
   // The lease is long, so that the worker still counts as alive if the doctor runs late.
   const settings = createSettings(url, { LEASE_SECONDS: '60' })
   const { worker } = await startTestWorker(url, '', { settings })
-  const { status, lines } = await runDoctor({ PORT: String(edge.port) })
+  const { status, lines } = await runDoctor({ PORT: String(edge.port), SECRET_KEY: KEY_MATERIAL.secrets[0]! })
   const problems = lines.filter((line) => line.startsWith('PROBLEM'))
   assert.equal(problems.length, 1, lines.join('\n'))
   assert.match(problems[0]!, /set fsync = on$/)
@@ -47,6 +51,7 @@ test('next to a running service, it finds no problems beyond those of the test',
     /^ok +clock /,
     /^ok +connections +WEB_CONCURRENCY=1/,
     /^ok +workers +1 running; they serve all waiting jobs$/,
+    /^ok +keys +sealed texts under SECRET_KEY: 1$/,
     /^ok +files +postgres stores and deletes files$/,
     /^note +payments +disabled: PROVIDER_SECRET_KEY not set$/,
     /^1 problem, \d+ notes$/,
@@ -217,6 +222,42 @@ describe('checks of a database', () => {
   test('an embedded one is migrated by the start', () => {
     const [found] = findProblems({ pendingMigrations: ['000001-x'] }, parseSettings({ NODE_ENV: 'test' }))
     assert.deepEqual([found!.level, found!.text], ['note', 'npm start applies them'])
+  })
+})
+
+describe('checks of keys', () => {
+  const [OLD, NEW] = ['the-old-key-of-thirty-two-letters', 'the-new-key-of-thirty-two-letters']
+  const check = async (env: Record<string, string>) => {
+    const found = await checkKeys(parseSettings({ NODE_ENV: 'test', ...env }), url)
+    return found.map(({ level, text }) => `${level} ${text}`)
+  }
+  const seal = async (secret: string): Promise<void> => {
+    const [id, keys] = [randomUUID(), new SecretKeys({ secrets: [secret], stored: [] })]
+    await query('truncate stored_key')
+    await query('insert into stored_key values ($1, $2)', [id, keys.seal(`stored_key:${id}`, 'x')])
+  }
+
+  test('say whether previous keys are needed, and that a key is lost', async () => {
+    await seal(OLD)
+    assert.deepEqual(await check({ SECRET_KEY: OLD }), ['ok sealed texts under SECRET_KEY: 1'])
+    assert.deepEqual(await check({ SECRET_KEY: NEW, SECRET_KEYS_PREVIOUS: OLD }), [
+      'ok sealed texts under SECRET_KEY: 0',
+      'note sealed texts under SECRET_KEYS_PREVIOUS: 1; npm run admin -- reseal',
+    ])
+    const lost = 'problem sealed texts that no key opens: 1; see "Lost key" in deploy/operating.md'
+    assert.deepEqual(await check({ SECRET_KEY: NEW }), ['ok sealed texts under SECRET_KEY: 0', lost])
+    await seal(NEW)
+    assert.deepEqual(await check({ SECRET_KEY: NEW, SECRET_KEYS_PREVIOUS: OLD }), [
+      'ok sealed texts under SECRET_KEY: 1',
+      'note no sealed text needs SECRET_KEYS_PREVIOUS; remove it after a day',
+    ])
+  })
+
+  test('generate no key', async () => {
+    const DATA_DIR = mkdtempSync(join(tmpdir(), 'millrace-doctor-'))
+    assert.equal((await check({ DATA_DIR })).length, 2)
+    assert.deepEqual(readdirSync(DATA_DIR), [])
+    rmSync(DATA_DIR, { recursive: true })
   })
 })
 

@@ -1,17 +1,15 @@
 import { AI_PROVIDERS } from '../../tasks/ai/providers.ts'
 import { createBlobs } from '../../tasks/documents/blobs/blobs.ts'
 import { withDatabase, withPool } from '../../tasks/platform/command.ts'
-import { SecretKeys } from '../../tasks/platform/keys.ts'
 import { describeError } from '../../tasks/platform/outage.ts'
 import { findPortProblem } from '../../tasks/platform/port.ts'
-import { hasSecretKey, loadSecretKeys } from '../../tasks/platform/process.ts'
 import { hideEnvironment } from '../../tasks/platform/settings/environment.ts'
 import { parseWithProblems, type Settings } from '../../tasks/platform/settings/settings.ts'
 import { findSettingWarnings, loadEnvFile } from '../../tasks/platform/settings/warnings.ts'
-import { countSealedTexts } from '../../tasks/system/reseal.ts'
 import { checkDatabase } from './database.ts'
 import { type Finding, note, ok, problem } from './findings.ts'
 import { checkBlobFolder, checkDataDir, checkRagRoot } from './folders.ts'
+import { checkKeys } from './keys.ts'
 import { checkMail, checkModels, checkPayments, checkTelephony } from './providers.ts'
 
 // Patterns of the settings on which each check depends.
@@ -112,29 +110,6 @@ async function checkStores(settings: Settings, checkIfValid: ConditionalCheck): 
     ...keys,
     ...(files ?? (await checkIfValid(FILE_SETTINGS, 'files', () => checkFilesFolder(settings)))),
   ]
-}
-
-/** Checks that the keys open all sealed texts, and whether previous keys are still needed. */
-function checkKeys(settings: Settings, databaseUrl: string): Promise<Finding[]> {
-  return withPool(settings, databaseUrl, 'doctor', async (db) => {
-    const secrets = hasSecretKey(settings) ? loadSecretKeys(settings) : ['']
-    const keys = new SecretKeys({ secrets, stored: [] })
-    const { current, previous, unknown } = await countSealedTexts(db, keys)
-    const findings = [ok('keys', `SECRET_KEY opens ${current} sealed texts`)]
-    if (previous > 0)
-      findings.push(
-        note('keys', `${previous} sealed texts need SECRET_KEYS_PREVIOUS: npm run admin -- reseal`),
-      )
-    else if (keys.previousIds.length > 0)
-      findings.push(
-        note('keys', 'no stored text needs SECRET_KEYS_PREVIOUS: remove it a day after the rotation'),
-      )
-    if (unknown > 0)
-      findings.push(
-        problem('keys', `no key opens ${unknown} sealed texts: see "Lost key" in deploy/operating.md`),
-      )
-    return findings
-  })
 }
 
 /** Checks the file store by storing and deleting a small file. */
