@@ -6,6 +6,7 @@ import sharp from 'sharp'
 import { createTestDatabase } from '../database.ts'
 import { createLedger } from '../edge/ledger.ts'
 import * as crash from '../flow/crash.ts'
+import { shareStoredKey } from '../keys.ts'
 import { buildMixedPdf } from '../pdfs.ts'
 import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
@@ -22,6 +23,7 @@ const NARROW_VIEWPORT = { width: 390, height: 844 }
 
 const database = await createTestDatabase()
 const { url, query } = database
+await shareStoredKey(database.db)
 const ledger = createLedger(database)
 await crash.recordWrites(query, 350)
 // The job history is replaced for each theme. An edge caches past statistics, so each theme needs its own edge.
@@ -121,6 +123,7 @@ test('takes a picture of every page', {
   mkdirSync(new URL('pages/', PICTURES_FOLDER), { recursive: true })
   // The other database writes slowly, so that progress can be seen.
   const full = await createTestDatabase()
+  await shareStoredKey(full.db)
   const viewer = new Client((await startProcess('edge', full.url)).ready.port!)
   await viewer.register('admin@example.com')
   const [admin] = await full.query('select id from account order by id limit 1')

@@ -4,6 +4,7 @@ import type { Locator, Page } from 'playwright-core'
 import { createTestDatabase, type TestDatabase } from '../database.ts'
 import * as crash from '../flow/crash.ts'
 import { findFreePort } from '../free-port.ts'
+import { shareStoredKey } from '../keys.ts'
 import { Client, startProcess } from '../service.ts'
 import { until } from '../until.ts'
 import { launch } from './chromium.ts'
@@ -30,7 +31,8 @@ export async function startWatchedService(
   chromium: string,
   more: Readonly<Record<string, string>> = {},
 ): Promise<WatchedService> {
-  const { url, query } = await createTestDatabase()
+  const { url, db, query } = await createTestDatabase()
+  await shareStoredKey(db)
   // Slow enough that the test can observe the progress.
   await crash.recordWrites(query, 60)
   const port = Number(more.PORT ?? (await findFreePort()))

@@ -1,3 +1,6 @@
+import { withPool } from '../../../tasks/platform/command.ts'
+import { parseSettings } from '../../../tasks/platform/settings/settings.ts'
+import { shareStoredKey } from '../../keys.ts'
 import { hashPassword, queryRows, type Stack, signIn } from '../stack.ts'
 import { listCalls } from './calls.ts'
 import { EDGE_SETTINGS } from './edge.ts'
@@ -25,6 +28,8 @@ export async function measureShare(
   const url = await stack.createDatabase()
   const report = (line: string): void => said(`${share} %: ${line}`)
   await seedShare(url, share, report)
+  const settings = parseSettings({ DATABASE_URL: url })
+  await withPool(settings, url, 'keys', shareStoredKey)
   const edge = await stack.edge(url, EDGE_SETTINGS)
   const statements = await Statements.of(url)
   const costs = await measureCalls({ url, port: edge.port }, statements, effort, report, among)
