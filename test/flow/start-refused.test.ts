@@ -8,7 +8,7 @@ import { after, describe, test } from 'node:test'
 import { createServer } from '../../edge/http/server.ts'
 import { createTestDatabase } from '../database.ts'
 import { findFreePort } from '../free-port.ts'
-import { launchProcess, runScript } from '../service.ts'
+import { launchProcess, runScript, SECRET } from '../service.ts'
 
 /** An error that the operator has to fix ends the start with one sentence, status 2 and no stack trace. */
 
@@ -79,7 +79,7 @@ describe('a single process does not start', () => {
 })
 
 // Suppresses the warnings about slow statements on a busy machine.
-const QUIET_ENV = { LOG_LEVEL: 'warn', SLOW_QUERY_MS: '0' }
+const QUIET_ENV = { LOG_LEVEL: 'warn', SLOW_QUERY_MS: '0', SECRET_KEY: SECRET }
 
 /** Runs the start of the whole service and returns its output and exit status. */
 async function startAll(
