@@ -192,9 +192,9 @@ export const findRecipientByEmail = (email: string): Query<z.output<typeof Recip
   sql.type(Recipient)`select id, email, full_name, is_active, is_verified from account where email = ${email}`
 
 /**
- * Stores the digest of a token that is about to be mailed, and returns the digest of the earliest attempt. The token's
- * lifetime starts now. No row if the account no
- * longer has `address`, or if the recipient has already used the token from an earlier attempt's email.
+ * Stores the digest of a token that is about to be mailed, and returns the digest that an earlier attempt stored, if any.
+ * The token's lifetime starts now. No row if the account no longer has `address`, or if the recipient has already used
+ * the token from an earlier attempt's email.
  */
 export const insertMailedToken = (
   id: string,

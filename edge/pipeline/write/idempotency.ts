@@ -32,8 +32,8 @@ export interface FingerprintedKey extends KeyRef {
 }
 
 /**
- * Returns the fingerprint of a request from its method, path, query and body. It is a MAC, because it
- * is stored, and a plain hash would allow guessing passwords in the body. All processes share its stored key.
+ * Returns the fingerprint of a request from its method, path, query and body. It is a MAC, because it is stored, and a
+ * plain hash would allow guessing passwords in the body. All processes share its stored key.
  */
 export const computeFingerprint = (keys: SecretKeys, ...parts: readonly (string | Uint8Array)[]): Buffer =>
   keys.stored.mac('millrace.idempotency', ...parts)
