@@ -7,9 +7,9 @@ import { computeFingerprint } from '../../edge/pipeline/write/idempotency.ts'
 import { areas } from '../../edge/routes/index.ts'
 import { noRows, sql } from '../../sql/db.ts'
 import { fail } from '../../sql/errors.ts'
-import { type Answered, PASSWORD, startEdge, startEdgeAndDatabase } from './harness.ts'
 import type { SecretKeys } from '../../tasks/platform/keys.ts'
 import { FOREIGN_KEYS, TEST_KEYS } from '../keys.ts'
+import { type Answered, PASSWORD, startEdge, startEdgeAndDatabase } from './harness.ts'
 
 let effects = 0
 let gate: {

@@ -1,4 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
+import { createTotpSecret, sealTotpSecret } from '../../edge/routes/accounts/one-time-codes.ts'
 import { userHandleOf } from '../../edge/routes/accounts/relying-party.ts'
 import { insertMailedToken, insertSession, type MailedTokenKind } from '../../sql/accounts/accounts.ts'
 import { type AddressSide, beginEmailChange } from '../../sql/accounts/email-changes.ts'
@@ -30,7 +31,6 @@ import { computeCode, computeCurrentStep } from '../totp.ts'
 import { type Api, PASSWORD } from './harness.ts'
 import { createLedger, type Ledger } from './ledger.ts'
 import type { Person } from './orgs-help.ts'
-import { createTotpSecret, sealTotpSecret } from '../../edge/routes/accounts/one-time-codes.ts'
 
 const PNG = Buffer.from(
   'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==',

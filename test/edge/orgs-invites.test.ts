@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { isInviteToken } from '../../tasks/accounts/tokens.ts'
+import { TEST_KEYS } from '../keys.ts'
 import { createEmail, getSharedEdge, PASSWORD } from './harness.ts'
 import {
   assertRefused,
@@ -12,7 +13,6 @@ import {
   RANK_TOO_LOW,
   ROLE_INVALID,
 } from './orgs-help.ts'
-import { TEST_KEYS } from '../keys.ts'
 
 const { admin: root } = await getSharedEdge()
 const { api, people, call, org, roles, trail, last, query } = await createOrgsOnShared({

@@ -44,7 +44,10 @@ test('reads an encrypted PDF with its password, and keeps the password for later
   assert.equal(Buffer.from(await image.arrayBuffer()).toString('latin1', 1, 4), 'PNG')
 
   // Make the password impossible to unseal, as after a change of the key. The pages that have been read remain.
-  await query(`update document set sealed_password = left(sealed_password, 9) || reverse(substr(sealed_password, 10)) where id = $1`, [id])
+  await query(
+    `update document set sealed_password = left(sealed_password, 9) || reverse(substr(sealed_password, 10)) where id = $1`,
+    [id],
+  )
   assert.deepEqual(await extract('?force=true'), wrong)
   assert.deepEqual(await readTexts(), lines)
   const stored = await query(`select coalesce(string_agg(payload::text, ''), '') as text from job`)

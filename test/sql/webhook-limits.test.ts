@@ -9,8 +9,8 @@ import {
   updateEndpoint,
 } from '../../sql/webhooks/webhooks.ts'
 import { DEFAULT_QUOTAS } from '../job-settings.ts'
-import { createWebhookDatabase } from './webhooks-help.ts'
 import { SEALED_TEXT } from '../keys.ts'
+import { createWebhookDatabase } from './webhooks-help.ts'
 
 /** Webhooks have limits, so that they cannot flood a target. Endpoints that an API key created end with the key. */
 

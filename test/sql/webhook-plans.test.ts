@@ -27,8 +27,8 @@ import {
   updateEndpoint,
 } from '../../sql/webhooks/webhooks.ts'
 import { createTestDatabase, vacuumAnalyze } from '../database.ts'
-import { assertWriteByIndex, fillOrganizations, planRead, testReads } from './plans-help.ts'
 import { SEALED_TEXT } from '../keys.ts'
+import { assertWriteByIndex, fillOrganizations, planRead, testReads } from './plans-help.ts'
 
 /** Endpoints, deliveries and callbacks use an index, with 2000 endpoints and 10,000 deliveries. */
 

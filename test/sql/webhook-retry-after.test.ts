@@ -101,9 +101,10 @@ test('the last attempt and 410 need no Retry-After', async () => {
 })
 
 test('the URL of one callback does not pause the others', async () => {
-  const callbacks = await insert(`webhook_endpoint (secret, account_id, events) values ('aaaaaaaa.AAAA', $1, '{}')`, [
-    webhookDatabase.owner,
-  ])
+  const callbacks = await insert(
+    `webhook_endpoint (secret, account_id, events) values ('aaaaaaaa.AAAA', $1, '{}')`,
+    [webhookDatabase.owner],
+  )
   const call = () =>
     insert(
       `webhook_delivery (endpoint_id, type, url, host, body) values ($1, 't', 'https://example.com/', 'example.com', '{}')`,

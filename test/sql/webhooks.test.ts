@@ -289,7 +289,10 @@ describe('an endpoint', () => {
   test('is disabled immediately if it is gone, unless it receives callbacks', async () => {
     const id = await endpoint(['job.done'])
     assert.equal(await settle(await delivery(id), 'gone'), 'disabled')
-    const callbacks = await insert(`webhook_endpoint (secret, account_id, events) values ('aaaaaaaa.AAAA', $1, '{}')`, [owner])
+    const callbacks = await insert(
+      `webhook_endpoint (secret, account_id, events) values ('aaaaaaaa.AAAA', $1, '{}')`,
+      [owner],
+    )
     const called = await insert(
       `webhook_delivery (endpoint_id, type, url, host, body) values ($1, 't', 'https://example.com/', 'example.com', '{}')`,
       [callbacks],
