@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import type { ServerResponse } from 'node:http'
 import { after, test } from 'node:test'
 import { Webhook } from 'standardwebhooks'
+import { SEALED_TEXT } from '../keys.ts'
 import { answerWith, type ReceivedWebhook, type Receiver, startReceiver } from '../standins/receiver.ts'
 import { until } from '../until.ts'
 import { assertRefused, createCast } from './accounts-help.ts'
@@ -132,6 +133,17 @@ test('failed tries, pauses, and results that do not match', async () => {
     code: 'worker_job.result_invalid',
     detail: 'The result does not match the schema of the task: must be string',
   })
+})
+
+test('a secret that no key opens fails the job, and nothing is sent', async () => {
+  const user = await newcomer()
+  const receiver = await receiving(json(1))
+  const queue = await addQueue(user, { endpoint: { url: receiver.url } })
+  await query('update worker_queue set endpoint_secret = $2 where name = $1', [queue, SEALED_TEXT])
+  const { status, error, attempts } = await ended(user, await add(user, queue))
+  assert.deepEqual([status, error.code, attempts], ['failed', 'worker_job.endpoint_failed', 1])
+  assert.match(error.detail, /its secret cannot be decrypted; set the endpoint again/)
+  assert.deepEqual(receiver.received, [])
 })
 
 test('no more jobs than the concurrency are sent at a time, and a cancelled one is cut short', async () => {

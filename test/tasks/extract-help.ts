@@ -6,6 +6,7 @@ import { uuidv7 } from '../../sql/ids.ts'
 import type { OpenPagesOptions, PageReader, PageResult, TaskContext } from '../../tasks/context.ts'
 import { createBlobs } from '../../tasks/documents/blobs/blobs.ts'
 import { extractDocument } from '../../tasks/documents/extract.task.ts'
+import type { SecretKeys } from '../../tasks/platform/keys.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import type { TestDatabase } from '../database.ts'
 import { TEST_KEYS } from '../keys.ts'
@@ -52,6 +53,10 @@ export interface Attempt {
   readonly open?: (options: OpenPagesOptions) => void
   /** The encoding that the request names. */
   readonly given?: string
+  /** Seals the password of the request for the document. */
+  readonly seal?: (documentId: number) => string
+  /** Default: those of the test's process. */
+  readonly keys?: SecretKeys
   /** Files attached to the document. If `text` is an error, storing that file throws it. */
   readonly attachments?: readonly (readonly [name: string, text: string | Error])[]
   readonly signal?: AbortSignal
@@ -135,7 +140,7 @@ export function createExtractions({ db, query }: TestDatabase) {
       db,
       settings: parseSettings({ WORKER_THREADS: String(how.inHand ?? 1), ...how.settings }),
       blobs: createBlobs(db, parseSettings({})),
-      keys: TEST_KEYS,
+      keys: how.keys ?? TEST_KEYS,
       retryJobs: () => Promise.reject(new Error('Extraction retries nothing')),
       log: { info: () => {}, warn: how.warn ?? (() => {}), error: () => {} },
       signal: how.signal ?? new AbortController().signal,
@@ -171,6 +176,7 @@ export function createExtractions({ db, query }: TestDatabase) {
         documentId,
         force: how.force ?? false,
         ...(how.given !== undefined && { encoding: how.given }),
+        ...(how.seal !== undefined && { sealedPassword: how.seal(documentId) }),
       }),
     ])
     return {

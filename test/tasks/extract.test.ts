@@ -3,7 +3,10 @@ import { describe, test } from 'node:test'
 import { noRows, sql } from '../../sql/db.ts'
 import { uuidv7 } from '../../sql/ids.ts'
 import type { PageResult } from '../../tasks/context.ts'
+import { sealPassword, unsealPassword } from '../../tasks/documents/extraction.ts'
+import { SecretKeys } from '../../tasks/platform/keys.ts'
 import { createTestDatabase } from '../database.ts'
+import { FOREIGN_KEYS, KEY_MATERIAL, TEST_KEYS } from '../keys.ts'
 import { until } from '../until.ts'
 import { assertFailure, blank, createExtractions, createPage } from './extract-help.ts'
 
@@ -272,6 +275,24 @@ describe('extracting a document', () => {
       assert.equal(ran.opened, 0)
       assert.deepEqual(await query('select from document_page where document_id = $1', [id]), [])
     }
+  })
+
+  test('seals a password again under the current key, and retries one of an unknown key', async () => {
+    const id = await add('abc')
+    const rotated = new SecretKeys({ ...KEY_MATERIAL, secrets: ['n'.repeat(32), ...KEY_MATERIAL.secrets] })
+    const seal = (document: number): string => sealPassword(TEST_KEYS, document, 'open')
+    const passwords: (string | null | undefined)[] = []
+    const open = ({ password }: { readonly password?: string | null }): void => void passwords.push(password)
+    assert.equal((await run(id, { seal, keys: rotated, open })).error, null)
+    assert.deepEqual(passwords, ['open'])
+    const [row] = (await query('select sealed_password from document where id = $1', [id])) as [
+      { sealed_password: string },
+    ]
+    assert.ok(row.sealed_password.startsWith(rotated.currentId))
+    assert.equal(unsealPassword(rotated, id, row.sealed_password), 'open')
+    const ran = await run(id, { seal, keys: FOREIGN_KEYS })
+    assert.match(String(ran.error), /under an unknown SECRET_KEY/)
+    assert.equal(ran.opened, 0)
   })
 
   test('reports bytes that are missing, truncated or too many', async () => {
