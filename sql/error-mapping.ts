@@ -51,7 +51,16 @@ const codeByConstraint: Readonly<Record<string, ErrorCode>> = {
 }
 
 // Errno names of a machine that is short of something: https://man7.org/linux/man-pages/man3/errno.3.html
-const SHORTAGE_CODES = new Set(['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN', 'ENOBUFS', 'EADDRNOTAVAIL'])
+const SHORTAGE_CODES = new Set([
+  'EMFILE',
+  'ENFILE',
+  'ENOMEM',
+  'ENOSPC',
+  'EDQUOT',
+  'EAGAIN',
+  'ENOBUFS',
+  'EADDRNOTAVAIL',
+])
 // Node's codes of a module that it can't find. It reports them, too, if it can't open the files of a package.
 const LOAD_CODES = new Set(['ERR_MODULE_NOT_FOUND', 'MODULE_NOT_FOUND'])
 

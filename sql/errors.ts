@@ -89,7 +89,7 @@ const errorTable = {
     retry: 'free',
   },
   'service.short': {
-    detail: 'The service is short of memory, processes or file descriptors; try again shortly',
+    detail: 'The service is short of memory, disk space, processes or file descriptors; try again shortly',
     retry: 'free',
   },
   'service.stopping': { detail: 'The service is restarting; try again shortly', retry: 'free' },

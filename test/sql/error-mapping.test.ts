@@ -10,7 +10,16 @@ const codeOf = (error: unknown) => (error instanceof Failure ? error.code : null
 
 test('a shortage is recognized by its code, its errno or its cause', () => {
   const errors = [
-    ...['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN', 'EADDRNOTAVAIL', 'ERR_MODULE_NOT_FOUND'].map(withCode),
+    ...[
+      'EMFILE',
+      'ENFILE',
+      'ENOMEM',
+      'ENOSPC',
+      'EDQUOT',
+      'EAGAIN',
+      'EADDRNOTAVAIL',
+      'ERR_MODULE_NOT_FOUND',
+    ].map(withCode),
     // nodemailer replaces the code, but keeps the errno.
     Object.assign(new Error('connect'), { code: 'ESOCKET', errno: -24 }),
     new Error('the client failed', { cause: new Error('fetch failed', { cause: withCode('EMFILE') }) }),

@@ -11,6 +11,7 @@ import { computeClockOffset, type DatabaseFacts } from '../../sql/server/doctor.
 import { SecretKeys } from '../../tasks/platform/keys.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { judgeFacts } from '../../workers/doctor/database.ts'
+import { judgeSpace } from '../../workers/doctor/folders.ts'
 import { checkKeys } from '../../workers/doctor/keys.ts'
 import { checkMail, checkModels, checkPayments, checkTelephony } from '../../workers/doctor/providers.ts'
 import { createTestDatabase } from '../database.ts'
@@ -46,6 +47,7 @@ test('next to a running service, it finds no problems beyond those of the test',
     /^ok +settings +valid, for development/,
     /^ok +port +an edge listens on /,
     /^ok +DATA_DIR /,
+    /^(ok|note) +TMPDIR /,
     /^ok +database +PostgreSQL \d+\.\d+ at /,
     /^ok +migrations +all are applied$/,
     /^ok +clock /,
@@ -62,6 +64,15 @@ test('next to a running service, it finds no problems beyond those of the test',
     )
   assert.deepEqual(await query('select count(*)::int as n from blob'), [{ n: 0 }])
   await worker.stop()
+})
+
+test('a disk with little space is a note, and a full one a problem', () => {
+  const judge = (mebibytes: number) => judgeSpace('DATA_DIR', 'here', mebibytes * 1024 ** 2)
+  assert.deepEqual(
+    [0, 63, 64, 1023, 1024].map((mebibytes) => judge(mebibytes).level),
+    ['problem', 'problem', 'note', 'note', 'ok'],
+  )
+  assert.equal(judge(63).text, 'here, but its disk has only 63 MiB free')
 })
 
 test('functions of another version and a folder without write access are separate problems', async () => {

@@ -8,7 +8,7 @@ import { parseWithProblems, type Settings } from '../../tasks/platform/settings/
 import { findSettingWarnings, loadEnvFile } from '../../tasks/platform/settings/warnings.ts'
 import { checkDatabase } from './database.ts'
 import { type Finding, note, ok, problem } from './findings.ts'
-import { checkBlobFolder, checkDataDir, checkRagRoot } from './folders.ts'
+import { checkBlobFolder, checkDataDir, checkRagRoot, checkTemporaryFolder } from './folders.ts'
 import { checkKeys } from './keys.ts'
 import { checkMail, checkModels, checkPayments, checkTelephony } from './providers.ts'
 
@@ -34,6 +34,7 @@ export async function runChecks(): Promise<Finding[]> {
     // Check the port first: the embedded database takes a port, too.
     await checkIfValid(PORT_SETTINGS, 'port', () => checkPort(settings)),
     checkDataDir(settings),
+    checkTemporaryFolder(),
     checkRagRoot(settings),
     checkStores(settings, checkIfValid),
     checkIfValid(EMAIL_SETTINGS, 'email', () => checkMail(settings)),
