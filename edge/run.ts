@@ -16,6 +16,7 @@ import { loadKeys } from '../tasks/platform/stored-keys.ts'
 import { onSupervisorGone } from '../tasks/platform/supervised.ts'
 import { checkSchedule } from '../tasks/schedules/entries.ts'
 import { serveEdge } from './edge.ts'
+import { watchDescriptors } from './metrics/descriptors.ts'
 import { loadBowser } from './routes/accounts/devices.ts'
 import { loadTwilioValidator } from './routes/comms/twilio-signature.ts'
 import { loadStripeWebhooks } from './routes/payments/signature.ts'
@@ -65,6 +66,7 @@ async function start(settings: Settings, log: Log): Promise<void> {
   )
   stop = stopOnSignals(log, STOP_TIMEOUT_MS, () => serving.stop())
   log.info({ port: serving.port }, 'The edge is listening')
+  watchDescriptors(log)
   const { admins } = await waitForDatabase(log, () => serving.edge.db.one(countAdmins()))
   // `npm start` prints the setup notice itself.
   if (admins === 0 && process.env[ALL_IN_ONE_VARIABLE] === undefined)
