@@ -33,7 +33,7 @@ const { panels } = JSON.parse(readProjectFile('deploy/grafana/millrace.json')) a
 // Metrics that this edge lacks: those of Prometheus itself and of edges with a replica.
 const EXTERNAL_METRICS = ['up', 'replica_used', 'replica_lag_seconds', 'lagging_reads_total']
 const PROMQL_WORDS = new Set(
-  'sum max by on rate increase absent histogram_quantile topk and or le instance'.split(' '),
+  'sum max by on rate increase absent histogram_quantile topk and or unless le instance'.split(' '),
 )
 
 /** Returns the metrics in an expression, each with its labels. */

@@ -13,11 +13,18 @@ import { parseSettings } from '../../tasks/platform/settings/settings.ts'
 import { judgeFacts } from '../../workers/doctor/database.ts'
 import { judgeSpace } from '../../workers/doctor/folders.ts'
 import { checkKeys } from '../../workers/doctor/keys.ts'
-import { checkMail, checkModels, checkPayments, checkTelephony } from '../../workers/doctor/providers.ts'
+import {
+  checkIssuer,
+  checkMail,
+  checkModels,
+  checkPayments,
+  checkTelephony,
+} from '../../workers/doctor/providers.ts'
 import { createTestDatabase } from '../database.ts'
 import { startEdge } from '../edge/harness.ts'
 import { KEY_MATERIAL } from '../keys.ts'
 import { runScript } from '../service.ts'
+import { startOidcIssuer } from '../standins/oidc.ts'
 import { createSettings, startTestWorker } from './parts.ts'
 import { startSmtpServer } from './smtp.ts'
 
@@ -389,6 +396,22 @@ describe('checks of providers', () => {
       found[4]!.text,
       `${base()} responds with status 503: try again later, or see its status page`,
     )
+  })
+
+  test('an issuer must answer under its own address', async () => {
+    const issuer = await startOidcIssuer()
+    after(() => issuer.stop())
+    const judge = async (url: string) => {
+      const env = { NODE_ENV: 'test', OIDC_ISSUER: url, OIDC_CLIENT_ID: 'mill', OIDC_CLIENT_SECRET: KEY }
+      return (await checkIssuer(parseSettings(env))).map(({ level, text }) => `${level} ${text}`)
+    }
+    assert.deepEqual(await judge(issuer.issuer), [`ok ${issuer.issuer} answers`])
+    const down = `${base()}/down/here`
+    assert.deepEqual(await judge(down), [
+      `problem ${down} responds with status 503: sign-ins through it fail`,
+    ])
+    assert.match((await judge('http://127.0.0.1:9'))[0]!, /^problem can't reach http:/)
+    assert.deepEqual(await checkIssuer(parseSettings({ NODE_ENV: 'test' })), [])
   })
 
   test('incomplete settings for sending are a problem, and missing ones a note', async () => {

@@ -10,7 +10,7 @@ import { checkDatabase } from './database.ts'
 import { type Finding, note, ok, problem } from './findings.ts'
 import { checkBlobFolder, checkDataDir, checkRagRoot, checkTemporaryFolder } from './folders.ts'
 import { checkKeys } from './keys.ts'
-import { checkMail, checkModels, checkPayments, checkTelephony } from './providers.ts'
+import { checkIssuer, checkMail, checkModels, checkPayments, checkTelephony } from './providers.ts'
 
 // Patterns of the settings on which each check depends.
 const PORT_SETTINGS = /^(HOST|PORT)$/
@@ -20,6 +20,7 @@ const FILE_SETTINGS = /^(BLOB_STORE|S3_)/
 const EMAIL_SETTINGS = /^EMAIL_/
 const TELEPHONY_SETTINGS = /^TELEPHONY_/
 const PAYMENT_SETTINGS = /^(PROVIDER|STRIPE)_/
+const ISSUER_SETTINGS = /^OIDC_/
 const MODEL_SETTINGS = new RegExp(`^(AI|${AI_PROVIDERS.join('|').toUpperCase()})_`)
 
 /** Runs all checks; reports those that depend on an invalid setting as not checked. */
@@ -40,6 +41,7 @@ export async function runChecks(): Promise<Finding[]> {
     checkIfValid(EMAIL_SETTINGS, 'email', () => checkMail(settings)),
     checkIfValid(TELEPHONY_SETTINGS, 'telephony', () => checkTelephony(settings)),
     checkIfValid(PAYMENT_SETTINGS, 'payments', () => checkPayments(settings)),
+    checkIfValid(ISSUER_SETTINGS, 'openid', () => checkIssuer(settings)),
     checkIfValid(MODEL_SETTINGS, 'models', () => checkModels(settings)),
   ]
   return (await Promise.all(findings)).flat()

@@ -123,6 +123,22 @@ export async function checkPayments({ payments }: Settings): Promise<Finding[]> 
   ]
 }
 
+/** Checks that the issuer describes itself under the configured address; the client's credentials are not tried. */
+export async function checkIssuer({ oidc }: Settings): Promise<Finding[]> {
+  if (oidc === null) return []
+  try {
+    const url = `${oidc.issuer.replace(/\/$/, '')}/.well-known/openid-configuration`
+    const response = await fetch(url, { signal: AbortSignal.timeout(TIMEOUT_MS) })
+    const description: unknown = response.ok ? await response.json() : null
+    const issuer = (description as { readonly issuer?: unknown } | null)?.issuer
+    if (issuer === oidc.issuer) return [ok('openid', `${oidc.issuer} answers`)]
+    const reason = response.ok ? `says that it is ${issuer}` : `responds with status ${response.status}`
+    return [problem('openid', `${oidc.issuer} ${reason}: sign-ins through it fail`)]
+  } catch (error) {
+    return [problem('openid', `can't reach ${oidc.issuer}: ${describeError(error)}`)]
+  }
+}
+
 export async function checkModels({ ai }: Settings): Promise<Finding[]> {
   if (!ai.enabled) return [note('models', 'disabled: AI_ENABLED is false')]
   const configured = AI_PROVIDERS.filter((provider) => ai.endpoints[provider].apiKey !== null)
