@@ -1,6 +1,6 @@
 import type { AdminSettings } from '../edge/admin/commands.ts'
 import { QUOTA_KINDS, QUOTA_NAMES, type Quotas } from '../sql/quotas/quotas.ts'
-import type { Settings } from '../tasks/platform/settings/settings.ts'
+import { parseSettings, type Settings } from '../tasks/platform/settings/settings.ts'
 import type { JobSettings } from '../tasks/task.ts'
 import { KEY_MATERIAL } from './keys.ts'
 
@@ -15,10 +15,10 @@ export const createJobSettings = (workerMaxTries = 3): JobSettings & Pick<Settin
   workerMaxTries,
 })
 
-/** Returns the settings of `npm run admin` with the keys of tests. */
+/** Returns settings of `npm run admin` with default values and the keys of tests. */
 export const createAdminSettings = (secrets: readonly string[] = KEY_MATERIAL.secrets): AdminSettings => ({
+  ...parseSettings({ NODE_ENV: 'test' }),
   ...createJobSettings(),
-  dataDir: '',
   secretKey: secrets[0],
   secretKeysPrevious: secrets.slice(1),
 })

@@ -23,6 +23,7 @@ import {
 } from '../../sql/jobs/search.ts'
 import { unlockLogin } from '../../sql/limits/limits.ts'
 import { digestOf } from '../../tasks/accounts/tokens.ts'
+import type { BlobSettings } from '../../tasks/documents/blobs/blobs.ts'
 import { findTask } from '../../tasks/index.ts'
 import { UsageError } from '../../tasks/platform/command.ts'
 import { AccountAddress } from '../../tasks/platform/email-address.ts'
@@ -33,6 +34,7 @@ import { retryJobs } from '../../tasks/retry.ts'
 import { countSealedTexts, reseal } from '../../tasks/system/reseal.ts'
 import type { JobSettings } from '../../tasks/task.ts'
 import { createPasswords } from '../passwords/passwords.ts'
+import { exportToFile } from './export.ts'
 
 export const USAGE = `Usage: npm run admin -- COMMAND
   create-admin EMAIL [--new-password]   makes the account an admin; creates it if it does not exist
@@ -41,11 +43,12 @@ export const USAGE = `Usage: npm run admin -- COMMAND
   disable-totp EMAIL                    disables one-time codes for a user who has lost the device
   revoke-sessions EMAIL                 revokes all sessions of an account
   reseal                                seals stored texts under SECRET_KEY that SECRET_KEYS_PREVIOUS opens
+  export EMAIL FILE                     writes all data of an account and its files into a zip archive
   retry-failed [QUEUE]                  retries all failed jobs, or those of one queue
     [--task NAME] [--code ERROR_CODE] [--owner ACCOUNT_ID] [--since TIME] [--limit N] [--dry-run]`
 
-/** Settings of the commands: those of added jobs, the retention of failed ones, and the keys. */
-export type AdminSettings = JobSettings & Pick<Settings, 'jobRetention'> & KeySettings
+/** Settings of the commands: those of added jobs and of stored files, the retention of failed jobs, and the keys. */
+export type AdminSettings = JobSettings & BlobSettings & Pick<Settings, 'jobRetention'> & KeySettings
 
 /**
  * Runs an `npm run admin` command, reports its progress through `say`, and returns the lines of its report.
@@ -76,6 +79,11 @@ export async function runAdmin(
     case 'reseal': {
       if (rest.length > 0) throw new UsageError(USAGE)
       return resealTexts(db, settings, say)
+    }
+    case 'export': {
+      const [email, file, ...more] = parseOptions(rest, {}).positionals
+      if (email === undefined || file === undefined || more.length > 0) throw new UsageError(USAGE)
+      return exportToFile(db, parseEmail([email]), file, settings)
     }
     case 'retry-failed':
       return retryFailed(db, parseRetryFailed(rest), settings, say)

@@ -51,8 +51,11 @@ async function storeExport(ctx: TaskContext, id: number): Promise<UploadedBlob> 
   }
 }
 
-/** Yields the files of an export. Each file is read while it is packed. */
-async function* generateExportFiles(ctx: TaskContext, id: number): AsyncGenerator<ArchiveFile> {
+/** The parts of a task's context that an export reads with. */
+type ExportContext = Pick<TaskContext, 'db' | 'blobs' | 'signal' | 'reportProgress'>
+
+/** Yields the files of an export. Each file is read while it is packed. @throws fail('account.missing') */
+export async function* generateExportFiles(ctx: ExportContext, id: number): AsyncGenerator<ArchiveFile> {
   const account = await ctx.db.maybeOne(readExportedAccount(id))
   if (account === null) throw fail('account.missing')
   const modifiedAt = new Date()
@@ -73,7 +76,7 @@ async function* generateExportFiles(ctx: TaskContext, id: number): AsyncGenerato
 }
 
 /** Yields batches of rows, in key order. */
-async function* readBatches({ db, signal }: TaskContext, rows: RowReader, of: string) {
+async function* readBatches({ db, signal }: ExportContext, rows: RowReader, of: string) {
   for (let key = rows.start; ; ) {
     signal.throwIfAborted()
     const batch = await db.any(rows.readAfter(of, key))
@@ -84,13 +87,17 @@ async function* readBatches({ db, signal }: TaskContext, rows: RowReader, of: st
 }
 
 /** Yields rows as newline-delimited JSON (https://github.com/ndjson/ndjson-spec). */
-async function* generateJsonLines(ctx: TaskContext, rows: RowReader, of: string): AsyncGenerator<Uint8Array> {
+async function* generateJsonLines(
+  ctx: ExportContext,
+  rows: RowReader,
+  of: string,
+): AsyncGenerator<Uint8Array> {
   for await (const batch of readBatches(ctx, rows, of))
     yield Buffer.from(batch.map(({ json }) => `${json}\n`).join(''))
 }
 
 async function* generateNestedJsonLines(
-  ctx: TaskContext,
+  ctx: ExportContext,
   part: ExportPart,
   rows: RowReader,
   of: string,
@@ -103,7 +110,7 @@ const DOCUMENTS_PER_BATCH = 100
 
 /** Yields the stored bytes of documents, then a list of the documents whose bytes are missing from the store. */
 async function* generateDocumentFiles(
-  ctx: TaskContext,
+  ctx: ExportContext,
   id: number,
   total: number,
 ): AsyncGenerator<ArchiveFile> {
@@ -135,7 +142,7 @@ async function* generateDocumentFiles(
 
 /** Copies each piece, because a store reuses its buffer for the next piece while packing still holds several. */
 async function* copyPieces(
-  { signal }: TaskContext,
+  { signal }: ExportContext,
   pieces: AsyncIterable<Uint8Array>,
 ): AsyncGenerator<Uint8Array> {
   for await (const piece of pieces) {

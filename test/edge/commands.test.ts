@@ -1,6 +1,10 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
-import { test } from 'node:test'
+import { mkdtempSync, rmSync, statSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { openPromise } from 'yauzl'
 import { runAdmin } from '../../edge/admin/commands.ts'
 import { UsageError } from '../../tasks/platform/command.ts'
 import { SecretKeys } from '../../tasks/platform/keys.ts'
@@ -180,11 +184,31 @@ test('retry-failed ends even if the retried jobs fail again immediately', async 
   ])
 })
 
+test('export writes an account and its files into a new file that only its owner reads', async () => {
+  const folder = mkdtempSync(join(tmpdir(), 'millrace-export-'))
+  after(() => rmSync(folder, { recursive: true }))
+  const file = join(folder, 'xan.zip')
+  const xan = await api.register('xan@example.com')
+  const { id } = (await api.upload(xan.token, 'some words', { name: 'words.txt' })).json
+  const [line] = await run('export', ' Xan@Example.com', file)
+  assert.equal(line, `Exported xan@example.com to ${file}: ${statSync(file).size} bytes`)
+  assert.equal(statSync(file).mode & 0o777, 0o600)
+  const names: string[] = []
+  const zip = await openPromise(file)
+  for await (const { fileName } of zip.eachEntry()) names.push(fileName)
+  assert.ok(names.includes('account.json') && names.includes(`documents/${id}/words.txt`), names.join(', '))
+  assert.deepEqual(await database.query("select id from job where name = 'accounts.export'"), [])
+  await assert.rejects(run('export', 'xan@example.com', file), /xan.zip exists already/)
+  await assert.rejects(run('export', 'no@example.com', `${file}2`), /No account with the address/)
+  await assert.rejects(run('export', 'xan@example.com', join(folder, 'none', 'a.zip')), /ENOENT/)
+})
+
 test('invalid arguments print the usage', async () => {
   for (const args of [
     [],
     ['create-admin'],
     ['create-user'],
+    ['export', 'ann@example.com'],
     ['dance', 'ann@example.com'],
     ['unlock', 'a@example.com', 'b@example.com'],
     ['unlock', 'a@example.com', '--force'],

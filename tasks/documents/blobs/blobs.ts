@@ -54,16 +54,19 @@ export interface Blobs {
   close(): Promise<void>
 }
 
-export function createBlobs(db: Database, settings: Settings): Blobs {
+/** The settings of stored files. */
+export type BlobSettings = Pick<Settings, 'blobs' | 'maxUploadBytes'>
+
+export function createBlobs(db: Database, settings: BlobSettings): Blobs {
   return new StoredBlobs(db, settings)
 }
 
 class StoredBlobs implements Blobs {
   private readonly db: Database
-  private readonly settings: Settings
+  private readonly settings: BlobSettings
   private readonly stores = new Map<string, Promise<BlobStore | null>>()
 
-  constructor(db: Database, settings: Settings) {
+  constructor(db: Database, settings: BlobSettings) {
     this.db = db
     this.settings = settings
   }
@@ -140,7 +143,7 @@ class StoredBlobs implements Blobs {
 }
 
 /** Opens the store at a location; null if the location is invalid or the settings do not configure it. */
-async function openStore(location: string, db: Database, settings: Settings): Promise<BlobStore | null> {
+async function openStore(location: string, db: Database, settings: BlobSettings): Promise<BlobStore | null> {
   const parsed = parseLocation(location)
   if (parsed === null) return null
   if (parsed.kind === 'postgres') return createPostgresStore(db)
