@@ -2457,7 +2457,7 @@ CREATE OR REPLACE FUNCTION public.blog_post_fields(id bigint, title text, slug t
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$f71f17d5778aef88b8ebac93d2d9a8e5$function$;
+RETURN (SELECT "left"((row_to_json(post.*))::text, '-1'::integer) AS "left" FROM (SELECT blog_post_fields.id AS id, blog_post_fields.title AS title, blog_post_fields.slug AS slug, blog_post_fields.excerpt AS excerpt, blog_post_fields.content AS content, blog_post_fields.status AS status, blog_post_fields.author_id AS author_id, blog_post_fields.author_name AS author_name, iso(blog_post_fields.created_at) AS created_at, iso(blog_post_fields.updated_at) AS updated_at, iso(blog_post_fields.published_at) AS published_at, blog_post_fields.seo_title AS seo_title, blog_post_fields.seo_description AS seo_description, blog_post_fields.hero_image_url AS hero_image_url) post);
 
 CREATE OR REPLACE FUNCTION public.blog_post_index()
  RETURNS trigger
@@ -2622,7 +2622,7 @@ CREATE OR REPLACE FUNCTION public.document_json(id bigint, title text, kind text
  RETURNS text
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$a9c8ae686f931f1d47f38374f03b5b5d$function$;
+RETURN (SELECT (row_to_json(fields.*))::text AS row_to_json FROM (SELECT document_json.id AS id, document_json.title AS title, document_json.kind AS kind, document_json.media_type AS media_type, document_json.byte_size AS byte_size, encode(document_json.sha256, 'hex'::text) AS sha256, document_json.page_count AS page_count, document_json.document_date AS document_date, iso(document_json.received_at) AS received_at, document_json.source AS source, document_json.channel AS channel, document_json.note AS note, document_json.protected AS protected, document_json.supersedes_id AS supersedes_id, document_json.tags AS tags, iso(document_json.created_at) AS created_at, iso(document_json.updated_at) AS updated_at, document_json.superseded_by_id AS superseded_by_id, document_json.attached_to_id AS attached_to_id) fields);
 
 CREATE OR REPLACE FUNCTION public.document_restore_supersedes()
  RETURNS trigger
@@ -2708,7 +2708,7 @@ CREATE OR REPLACE FUNCTION public.document_vector(title text, note text, tags te
  RETURNS tsvector
  LANGUAGE sql
  IMMUTABLE PARALLEL SAFE
-AS $function$68d526c3e2ef3b611e98a66f4c51b785$function$;
+RETURN (((setweight(search_vector(title), 'A'::"char") || setweight(search_vector(array_to_string(tags, ' '::text)), 'A'::"char")) || setweight(search_vector(COALESCE(note, ''::text)), 'B'::"char")) || COALESCE(setweight(search_vector((json_build_array(document_date) ->> 0)), 'B'::"char"), ''::tsvector));
 
 CREATE OR REPLACE FUNCTION public.document_words_store()
  RETURNS trigger
@@ -3589,7 +3589,7 @@ CREATE OR REPLACE FUNCTION public.search_fold(content text)
  RETURNS text
  LANGUAGE plpgsql
  IMMUTABLE PARALLEL SAFE
-AS $function$bcd500a772a69b7bbd85c821e5aac52f$function$;
+AS $function$2bc4ff6837eb1f708face246f0e80b26$function$;
 
 CREATE OR REPLACE FUNCTION public.search_han(number integer)
  RETURNS text
@@ -3706,7 +3706,13 @@ CREATE OR REPLACE FUNCTION public.search_text(content text)
  RETURNS text
  LANGUAGE plpgsql
  IMMUTABLE PARALLEL SAFE
-AS $function$54065d7c3faecbce274a8e727843ad2d$function$;
+AS $function$3d84a793e6ae5953132320b10608fb72$function$;
+
+CREATE OR REPLACE FUNCTION public.search_unaccent(content text)
+ RETURNS text
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+RETURN unaccent('unaccent'::regdictionary, content);
 
 CREATE OR REPLACE FUNCTION public.search_vector(content text)
  RETURNS tsvector

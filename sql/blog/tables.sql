@@ -6,11 +6,10 @@
 create function blog_post_fields(id bigint, title text, slug text, excerpt text, content text, status text,
   author_id integer, author_name text, created_at timestamptz, updated_at timestamptz, published_at timestamptz,
   seo_title text, seo_description text, hero_image_url text)
-returns text language sql immutable parallel safe as $$
-  select left(row_to_json(post)::text, -1) from (
+returns text language sql immutable parallel safe
+  return (select left(row_to_json(post)::text, -1) from (
     select id, title, slug, excerpt, content, status, author_id, author_name, iso(created_at) as created_at,
-      iso(updated_at) as updated_at, iso(published_at) as published_at, seo_title, seo_description, hero_image_url) post
-$$;
+      iso(updated_at) as updated_at, iso(published_at) as published_at, seo_title, seo_description, hero_image_url) post);
 
 create table blog_post (
   id bigint generated always as identity,

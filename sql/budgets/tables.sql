@@ -13,6 +13,8 @@ create table ai_budget (
   constraint ai_budget_kind_check check (kind in ('day_tokens', 'day_cost', 'month_tokens', 'month_cost')),
   constraint ai_budget_amount_check check (amount between 0 and 9007199254740991 and (account_id is not null or amount > 0))
 );
+-- It has no primary key, without which a publication would refuse its updates.
+alter table ai_budget replica identity full;
 
 -- Estimated usage of jobs that have not ended, for accounts and keys with a budget. The end of the job deletes the row
 -- and books the usage. The account and the key have no foreign keys, because rows are short-lived.

@@ -43,19 +43,18 @@ alter table blob_chunk alter column bytes set storage external;
 create function document_json(id bigint, title text, kind text, media_type text, byte_size bigint, sha256 bytea,
   page_count integer, document_date date, received_at timestamptz, source text, channel text, note text, protected boolean,
   supersedes_id bigint, tags text[], created_at timestamptz, updated_at timestamptz, superseded_by_id bigint, attached_to_id bigint)
-returns text language sql immutable parallel safe as $$
-  select row_to_json(fields)::text from (
+returns text language sql immutable parallel safe
+  return (select row_to_json(fields)::text from (
     select id, title, kind, media_type, byte_size, encode(sha256, 'hex') as sha256, page_count, document_date,
       iso(received_at) as received_at, source, channel, note, protected, supersedes_id, tags, iso(created_at) as created_at,
-      iso(updated_at) as updated_at, superseded_by_id, attached_to_id) fields
-$$;
+      iso(updated_at) as updated_at, superseded_by_id, attached_to_id) fields);
+
 -- Returns the search vector of a document's metadata. The date is in ISO format, whatever the session settings.
 create function document_vector(title text, note text, tags text[], document_date date) returns tsvector
-language sql immutable parallel safe as $$
-  select setweight(search_vector(title), 'A') || setweight(search_vector(array_to_string(tags, ' ')), 'A')
+language sql immutable parallel safe
+  return setweight(search_vector(title), 'A') || setweight(search_vector(array_to_string(tags, ' ')), 'A')
     || setweight(search_vector(coalesce(note, '')), 'B')
-    || coalesce(setweight(search_vector(json_build_array(document_date) ->> 0), 'B'), '')
-$$;
+    || coalesce(setweight(search_vector(json_build_array(document_date) ->> 0), 'B'), '');
 
 create table document (
   id bigint generated always as identity,

@@ -6,6 +6,9 @@ do $$ begin
     coalesce((select min(collname) from pg_collation where collname in ('pg_c_utf8', 'und-x-icu')), 'default'));
 end $$;
 
+create function search_unaccent(content text) returns text language sql immutable parallel safe
+  return unaccent('unaccent', content);
+
 -- Returns the punctuation and symbols beyond ASCII, as ranges of a regular expression.
 create function search_separators() returns text language sql immutable parallel safe
   return '\u0080-\u00a9\u00ab\u00ac\u00ae-\u00b1\u00b4\u00b6-\u00b8\u00bb\u00bf\u00d7\u00f7\u055a-\u055f\u0589\u05be\u05c0'
@@ -30,8 +33,8 @@ declare
   folded text := regexp_replace(normalize(content, NFKC), '[\u00ad\u0300-\u036f\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u0640'
     '\u064b-\u065f\u0670\u06d6-\u06dc\u06df-\u06e8\u06ea-\u06ed\u200c-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff]+', '', 'g');
 begin
-  folded := regexp_replace(folded, '[' || search_separators() || ']+', ' ', 'g');
-  folded := search_lower(unaccent('unaccent', search_lower(folded)));
+  folded := regexp_replace(folded, '[' || public.search_separators() || ']+', ' ', 'g');
+  folded := public.search_lower(public.search_unaccent(public.search_lower(folded)));
   if folded ~ '[\u03c2\u0621-\u06d3]' then
     folded := translate(folded, 'ςأإآٱىیئؤةۀک', 'σاااايييوههك');
   end if;
@@ -51,16 +54,16 @@ end $$;
 -- - C++ and C# are words.
 create function search_text(content text) returns text language plpgsql immutable parallel safe as $$
 declare
-  words text := case when content ~ '[^\x01-\x7f]' then search_fold(content) else lower(content) end;
+  words text := case when content ~ '[^\x01-\x7f]' then public.search_fold(content) else lower(content) end;
 begin
   if strpos(words, '++') > 0 then words := regexp_replace(words, '([a-z])\+\+', '\1plusplus', 'g'); end if;
   if strpos(words, '#') > 0 then words := regexp_replace(words, '([a-z])#', '\1sharp', 'g'); end if;
   words := regexp_replace(words, '[\x01-\x2f\x3a-\x60\x7b-\x7f]+', ' ', 'g');
-  if words ~ ('[' || search_pairs() || ']') then
-    words := regexp_replace(words, format('(?<=[%1$s])([%1$s])', search_pairs()), '\1 \1', 'g');
+  if words ~ ('[' || public.search_pairs() || ']') then
+    words := regexp_replace(words, format('(?<=[%1$s])([%1$s])', public.search_pairs()), '\1 \1', 'g');
     -- Separates them from letters of other scripts.
-    words := regexp_replace(words, format('([^ %1$s])(?=[%1$s])', search_pairs()), '\1 ', 'g');
-    words := regexp_replace(words, format('([%1$s])(?=[^ %1$s])', search_pairs()), '\1 ', 'g');
+    words := regexp_replace(words, format('([^ %1$s])(?=[%1$s])', public.search_pairs()), '\1 ', 'g');
+    words := regexp_replace(words, format('([%1$s])(?=[^ %1$s])', public.search_pairs()), '\1 ', 'g');
   end if;
   return ltrim(regexp_replace(words, '([^ 0-9])(?=[0-9])|([0-9])(?=[^ 0-9])', '\1\2 ', 'g')) || ' ';
 end $$;
@@ -142,3 +145,5 @@ create table search_pass (
   post_id bigint not null default 0
 );
 create unique index search_pass_single_key on search_pass ((true));
+-- It has no primary key, without which a publication would refuse its updates.
+alter table search_pass replica identity full;
