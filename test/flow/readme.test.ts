@@ -163,10 +163,12 @@ test('the operator commands work, and a backup is restored', async () => {
   const operate = shellBlocks.find((text) => text.includes('npm run backup'))!
   const restore = shellBlocks.find((text) => text.includes('npm run restore'))!
   const file = join(folder, 'mill.backup')
-  const output = await runShell(operate.replace('mill.backup', file))
+  const archive = join(folder, 'reader.zip')
+  const output = await runShell(operate.replace('mill.backup', file).replace('reader.zip', archive))
   assert.match(output, /Nothing to migrate/)
   assert.match(output, /ops@example.com is a new admin\nPassword: \S+/)
   assert.match(output, /Sessions of ops@example.com revoked: 0/)
+  assert.match(output, /Exported reader@example.com to \S+reader.zip: \d+ bytes/)
   assert.match(output, /Failed jobs retried: 0/)
   assert.match(output, /Wrote .*mill.backup: \d+ tables/)
   const text = restore
