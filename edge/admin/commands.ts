@@ -186,13 +186,13 @@ async function resealTexts(
   say: (line: string) => void,
 ): Promise<string[]> {
   const keys = new SecretKeys({ secrets: loadSecretKeys(settings), stored: [] })
-  const { resealed } = await reseal(db, keys, {
+  const { renewed } = await reseal(db, keys, {
     signal: new AbortController().signal,
     onProgress: (table, count) => say(`${count} sealed, at ${table}`),
   })
   const { current, previous, unknown } = await countSealedTexts(db, keys)
   return [
-    `Texts sealed under SECRET_KEY: ${current}, of them now: ${resealed}`,
+    `Texts sealed under SECRET_KEY: ${current}, of them now: ${renewed}`,
     `Texts that still need SECRET_KEYS_PREVIOUS: ${previous}`,
     `Texts that no key opens: ${unknown}`,
   ]

@@ -13,6 +13,6 @@ export const resealTexts = defineTask({
   whenBusy: 'join',
   payload: z.strictObject({}),
   /** `left` texts still need a previous key: they changed during the run, or no key opens them. */
-  result: z.strictObject({ resealed: z.int(), left: z.int() }),
+  result: z.strictObject({ renewed: z.int(), left: z.int() }),
   run: loadLazily(() => import('./reseal.work.ts')),
 })

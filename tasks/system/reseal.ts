@@ -16,7 +16,7 @@ const BATCH_SIZE = 500
 export interface ResealOptions {
   readonly signal: AbortSignal
   /** Called after each batch with the table and the number of texts so far. */
-  readonly onProgress: (table: string, resealed: number) => void
+  readonly onProgress: (table: string, renewed: number) => void
 }
 
 /**
@@ -24,14 +24,14 @@ export interface ResealOptions {
  * later call finds only texts that are left, so it continues where an interrupted one stopped. Concurrent calls do not
  * disturb each other.
  *
- * @returns the number of resealed texts, and of those that still need a previous key
+ * @returns the number of renewed texts, and of those that still need a previous key
  */
 export async function reseal(
   db: Database,
   keys: SecretKeys,
   { signal, onProgress }: ResealOptions,
-): Promise<{ resealed: number; left: number }> {
-  const counts = { resealed: 0, left: 0 }
+): Promise<{ renewed: number; left: number }> {
+  const counts = { renewed: 0, left: 0 }
   for (const secretId of keys.previousIds)
     for (const column of SEALED_COLUMNS) {
       let after: string | null = null
@@ -45,9 +45,9 @@ export async function reseal(
           return secret === null ? [] : [{ key, from: text, to: keys.seal(use, secret) }]
         })
         const count = changes.length === 0 ? 0 : (await db.one(replaceSealed(column, changes))).count
-        counts.resealed += count
+        counts.renewed += count
         counts.left += size - count
-        if (size > 0) onProgress(column.table, counts.resealed)
+        if (size > 0) onProgress(column.table, counts.renewed)
       }
     }
   return counts

@@ -8,12 +8,12 @@ export async function run({
   log,
   signal,
   reportProgress,
-}: TaskContext): Promise<{ resealed: number; left: number }> {
+}: TaskContext): Promise<{ renewed: number; left: number }> {
   const counts = await reseal(db, keys, {
     signal,
-    onProgress: (table, resealed) => reportProgress(`Sealed texts of ${table}`, resealed),
+    onProgress: (table, renewed) => reportProgress(`Sealed texts of ${table}`, renewed),
   })
   if (counts.left > 0) log.warn(counts, 'Some sealed texts still need SECRET_KEYS_PREVIOUS')
-  else if (counts.resealed > 0) log.info(counts, 'No stored text needs SECRET_KEYS_PREVIOUS any more')
+  else if (counts.renewed > 0) log.info(counts, 'No stored text needs SECRET_KEYS_PREVIOUS any more')
   return counts
 }

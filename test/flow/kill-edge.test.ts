@@ -14,8 +14,9 @@ const { url, query } = await createTestDatabase()
 await crash.recordWrites(query)
 // The gate keeps the job running until the edge has been killed.
 const gate = await createGateAtPage(url, 100)
-const edge = await startProcess('edge', url)
+// The edge of the test's process stores its key first, so that the other edge shares it.
 const otherEdge = await startEdge(url)
+const edge = await startProcess('edge', url)
 const client = new Client(edge.ready.port!)
 await client.register('reader@example.com')
 

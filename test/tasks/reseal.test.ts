@@ -90,21 +90,21 @@ describe('after the job', () => {
     assert.deepEqual(await countSealedTexts(db, during), { current: 0, previous: 8, unknown: 0 })
     const steps: [string, number][] = []
     const counts = await start({ onProgress: (table, count) => steps.push([table, count]) })
-    assert.deepEqual(counts, { resealed: 8, left: 0 })
+    assert.deepEqual(counts, { renewed: 8, left: 0 })
     for (const [statement, use, secret] of texts)
       assert.equal(after.unseal(use, await readText(statement)), secret, statement)
     assert.deepEqual(await countSealedTexts(db, after), { current: 8, previous: 0, unknown: 0 })
     assert.deepEqual(steps.at(-1), ['job', 8])
     const [{ payload }] = (await query('select payload from job')) as [{ payload: object }]
     assert.deepEqual(Object.keys(payload).sort(), ['documentId', 'force', 'sealedPassword'])
-    assert.deepEqual(await start(), { resealed: 0, left: 0 }, 'a repeated run finds nothing')
+    assert.deepEqual(await start(), { renewed: 0, left: 0 }, 'a repeated run finds nothing')
   })
 
   test('without previous keys, nothing is read or changed', async () => {
     await addStoredKeys(1, FOREIGN_KEYS)
     const statement = async (): Promise<never> => assert.fail('no statement is necessary')
     const untouched = { any: statement, one: statement } as never
-    assert.deepEqual(await start({}, untouched, after), { resealed: 0, left: 0 })
+    assert.deepEqual(await start({}, untouched, after), { renewed: 0, left: 0 })
     assert.deepEqual(await countSealedTexts(db, after), { current: 0, previous: 0, unknown: 1 })
   })
 
@@ -117,8 +117,8 @@ describe('after the job', () => {
     const log = { info: () => assert.fail('it is not done'), warn: (counts: object) => logged.push(counts) }
     const signal = new AbortController().signal
     const ctx = { db, keys: during, log, signal, reportProgress: () => {} }
-    assert.deepEqual(await run(ctx as never), { resealed: 500, left: 1 })
-    assert.deepEqual(logged, [{ resealed: 500, left: 1 }])
+    assert.deepEqual(await run(ctx as never), { renewed: 500, left: 1 })
+    assert.deepEqual(logged, [{ renewed: 500, left: 1 }])
   })
 
   test('the job says so', async () => {
@@ -130,7 +130,7 @@ describe('after the job', () => {
     }
     const signal = new AbortController().signal
     const ctx = { db, keys: during, log, signal, reportProgress: () => {} }
-    assert.deepEqual(await run(ctx as never), { resealed: 1, left: 0 })
+    assert.deepEqual(await run(ctx as never), { renewed: 1, left: 0 })
     assert.deepEqual(lines, ['No stored text needs SECRET_KEYS_PREVIOUS any more'])
   })
 })
@@ -142,7 +142,7 @@ describe('the job', () => {
     const stopped = start({ signal: abort.signal, onProgress: () => abort.abort() })
     await assert.rejects(stopped, { name: 'AbortError' })
     assert.deepEqual(await countSealedTexts(db, during), { current: 500, previous: 600, unknown: 0 })
-    assert.deepEqual(await start(), { resealed: 600, left: 0 })
+    assert.deepEqual(await start(), { renewed: 600, left: 0 })
   })
 
   test('runs next to others without harm, whatever key is current there', async () => {
@@ -167,9 +167,9 @@ describe('the job', () => {
         return db.one(statement)
       },
     } as Database
-    assert.deepEqual(await start({}, interfering), { resealed: 1, left: 1 })
+    assert.deepEqual(await start({}, interfering), { renewed: 1, left: 1 })
     assert.equal(await readText(`select secret from stored_key where id = '${id}'`), written)
-    assert.deepEqual(await start(), { resealed: 1, left: 0 })
+    assert.deepEqual(await start(), { renewed: 1, left: 0 })
   })
 })
 
