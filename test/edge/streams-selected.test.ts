@@ -127,13 +127,16 @@ test('a queue, a task and a batch limit the stream, and all conditions must hold
     public: await ledger.add(null),
     bobs: await ledger.add(bob.id, { batch_id: batch }),
   }
-  const ended = await ledger.add(ann.id, members)
-  await end(ended)
   const open = async (query: string): Promise<Stream> => {
     const stream = await openStream(query)
     t.after(() => stream.close())
     return stream
   }
+  const ended = await ledger.add(ann.id, members)
+  // The edge has heard of the end before the other streams begin.
+  const witness = await open('queue=documents')
+  await end(ended)
+  await witness.until('the end', () => statusesOf(witness, ended).includes('done'))
   const streams = {
     batch: await open(`batch=${batch}`),
     'batch task': await open(`batch=${batch}&task=documents.extract`),

@@ -211,7 +211,9 @@ describe('jobs that are added', { concurrency: false }, () => {
     const [first, replacing, joining] = (['wait', 'replace', 'join'] as const).map((when_busy) =>
       buildJobSpec({ actor: 'announced', when_busy }),
     )
+    received.length = 0
     await ledger.enqueue(first!)
+    await until('the first job is announced', () => received.length > 0)
     received.length = 0
     await ledger.enqueue(joining!)
     await ledger.enqueue(replacing!)
