@@ -1,7 +1,7 @@
 /** Builds PDFs for tests in memory. Equal arguments give equal bytes. */
 import { createHash } from 'node:crypto'
-import { fileURLToPath } from 'node:url'
-import { createCanvas, GlobalFonts } from '@napi-rs/canvas'
+import { createCanvas } from '@napi-rs/canvas'
+import { TEST_FONT } from './fonts.ts'
 
 const A4_POINTS: [number, number] = [595.28, 841.89]
 
@@ -209,10 +209,9 @@ export function renderScan(
   const scale = dpi / 72
   const canvas = createCanvas(Math.round(A4_POINTS[0] * scale), Math.round(A4_POINTS[1] * scale))
   const context = canvas.getContext('2d')
-  useFont()
   context.fillStyle = paper
   context.fillRect(0, 0, canvas.width, canvas.height)
-  context.font = `${11 * scale}px ScanSans`
+  context.font = `${11 * scale}px ${TEST_FONT}`
   for (const [i, line] of lines.entries()) {
     context.fillStyle = inks[i % inks.length]!
     context.fillText(line, 60 * scale, (80 + 18 * i) * scale)
@@ -222,15 +221,6 @@ export function renderScan(
   // Frees the pixels. They live outside the heap, so garbage collection would let gigabytes of them accumulate.
   canvas.width = 0
   return { bytes, width, height }
-}
-
-function useFont(): void {
-  if (GlobalFonts.has('ScanSans')) return
-  const home = import.meta.resolve('pdfjs-dist/package.json')
-  GlobalFonts.registerFromPath(
-    fileURLToPath(new URL('standard_fonts/LiberationSans-Regular.ttf', home)),
-    'ScanSans',
-  )
 }
 
 const FONT_RESOURCE = '/Font << /F1 << /Type /Font /Subtype /Type1 /BaseFont /Helvetica >> >>'

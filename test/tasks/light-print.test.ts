@@ -5,6 +5,7 @@ import { closeVision, openPages, type PageResult } from '../../workers/children/
 import { convertToGrey } from '../../workers/children/images/images.ts'
 import { invertPanels } from '../../workers/children/images/panels.ts'
 import { drawDotPrint } from '../dot-print.ts'
+import { TEST_FONT } from '../fonts.ts'
 import { buildRawPdf, buildStreamObject } from '../pdfs.ts'
 import { useRecordedOutput } from '../recognized.ts'
 import { DEPTH } from '../runs.ts'
@@ -34,7 +35,7 @@ function drawPage(draw: Draw, paper: string | null = '#fff') {
 
 /** Writes a line of text. */
 function write(context: SKRSContext2D, text: string, [x, y]: readonly [number, number], ink = '#111'): void {
-  context.font = '26px sans-serif'
+  context.font = `26px ${TEST_FONT}`
   context.fillStyle = ink
   context.fillText(text, x, y)
 }
@@ -110,7 +111,7 @@ test('only panels with light print change', () => {
     text: (context) => write(context, BODY, [40, 200]),
     'large bold letters': (context) => {
       context.fillStyle = '#000'
-      context.font = 'bold 150px sans-serif'
+      context.font = `bold 150px ${TEST_FONT}`
       context.fillText('BOB 8', 40, 180)
     },
     'a dark band without print': (context) => fillBand(context, '#000'),
