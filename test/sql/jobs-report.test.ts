@@ -30,9 +30,16 @@ const createEnds = (...ids: string[]) =>
 /** Returns the id, number and kind of each received event. */
 const listEvents = () => lines.map((line) => line.split('\t').slice(0, 3))
 
+/** Drops what was announced before. Notifications arrive in the order of their commits. */
+async function dropLines(): Promise<void> {
+  await query(`select pg_notify($1, 'until here')`, [JOB_EVENTS_CHANNEL])
+  await until('earlier notifications have arrived', () => lines.includes('until here'))
+  lines.splice(0)
+}
+
 test('a report stores progress and the end that follows it, and announces all its events', async () => {
   const [{ id }, other] = [await ledger.running(), await ledger.running()]
-  lines.splice(0)
+  await dropLines()
   const ends = createEnds(id, other.id)
   const stored = await db.one(storeReport({ progress: createNotes(id, 1, 2), ends }, true))
   assert.deepEqual(
@@ -51,7 +58,7 @@ test('a report stores progress and the end that follows it, and announces all it
 
 test('a report that does not notify can share a transaction, and announces nothing', async () => {
   const { id } = await ledger.running()
-  lines.splice(0)
+  await dropLines()
   await db.transaction(async (tx) => {
     await tx.one(storeReport({ progress: createNotes(id, 1), ends: createEnds(id) }, false))
     assert.equal(await ledger.status(id), 'running', 'before the commit')
@@ -74,7 +81,7 @@ test('a report that notifies is refused in a transaction', async () => {
 test('a repeated report announces only the last event of its jobs', async () => {
   const { id } = await ledger.running()
   await db.one(storeReport({ progress: createNotes(id, 1, 2), ends: '[]' }, false))
-  lines.splice(0)
+  await dropLines()
   const { progressed, afters } = await db.one(
     storeReport({ progress: createNotes(id, 1, 2), ends: '[]' }, true),
   )
