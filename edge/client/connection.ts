@@ -149,9 +149,13 @@ export function createStreams(baseUrl: string, send: Sender): Streams {
   return { events, jobs }
 }
 
+const FINAL_STATUSES: ReadonlySet<string> = new Set(['done', 'failed', 'cancelled'])
+
+/** True if a job with this status has ended. */
+export const isFinal = (status: string): boolean => FINAL_STATUSES.has(status)
+
 /** True if this frame has the end of a job. */
-export const hasEnded = ({ event, data }: Frame<JobState>): boolean =>
-  event === 'status' && ['done', 'failed', 'cancelled'].includes(data.status)
+const hasEnded = ({ event, data }: Frame<JobState>): boolean => event === 'status' && isFinal(data.status)
 
 // Statuses of requests that the server has not processed, or not yet.
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])

@@ -1,5 +1,5 @@
 import type { z } from 'zod'
-import { pause } from '../../client/connection.ts'
+import { isFinal, pause } from '../../client/connection.ts'
 import type { JobDetails, JobEvent as JobEventSchema } from '../../routes/jobs/shapes.ts'
 import { defineCommand, type Input } from '../command.ts'
 import { STATUS } from '../io.ts'
@@ -16,7 +16,6 @@ const LEVEL_COLOURS: Readonly<Partial<Record<string, Colour>>> = {
   error: 'red',
   fatal: 'red',
 }
-const ENDS: ReadonlySet<string> = new Set(['done', 'failed', 'cancelled'])
 
 /** A line of the output. `id` recognizes it when the job is read again. */
 interface Line {
@@ -44,7 +43,7 @@ export const logs = defineCommand({
     let details = await readLines(input, id, seen)
     for (let endedAt: number | null = null; values.follow; ) {
       if (endedAt !== null && io.now() - endedAt > LOG_DELAY_MS) break
-      if (ENDS.has(details.job.status)) endedAt ??= io.now()
+      if (isFinal(details.job.status)) endedAt ??= io.now()
       await pause(INTERVAL_MS, io.signal)
       details = await readLines(input, id, seen)
     }
