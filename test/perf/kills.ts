@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises'
 import type { Worker as Thread } from 'node:worker_threads'
 import { createLog } from '../../tasks/platform/log.ts'
 import { parseSettings } from '../../tasks/platform/settings/settings.ts'
+import { loadKeys } from '../../tasks/platform/stored-keys.ts'
 import { startWorker, type Worker } from '../../workers/worker.ts'
 import { buildTextPdf, createPageLines } from '../pdfs.ts'
 import type { Child } from './children.ts'
@@ -88,7 +89,8 @@ async function prepareVictims(stack: Stack, url: string): Promise<Victims> {
     if (kind === 'thread' && own === null) {
       await child?.stop()
       child = null
-      own = await startWorker({ settings, databaseUrl: url, directUrl: url, log })
+      const { material } = await loadKeys(settings, url, log)
+      own = await startWorker({ settings, databaseUrl: url, directUrl: url, log, keys: material })
     } else if (kind !== 'thread' && child === null) {
       await own?.stop()
       own = null
