@@ -1,8 +1,11 @@
 import assert from 'node:assert/strict'
 import { randomUUID } from 'node:crypto'
 import { describe, test } from 'node:test'
+import { uuidv7 } from '../../sql/ids.ts'
+import { StartError } from '../../sql/server/start-error.ts'
 import { setupTokenOf } from '../../tasks/accounts/tokens.ts'
 import { unsubscribeTokenOf } from '../../tasks/comms/unsubscribe.ts'
+import { SecretKeys } from '../../tasks/platform/keys.ts'
 import { openKeys } from '../../tasks/platform/stored-keys.ts'
 import { reseal } from '../../tasks/system/reseal.ts'
 import { createTestDatabase } from '../database.ts'
@@ -19,6 +22,7 @@ import { enableTotp, signInWith } from './totp-help.ts'
  */
 
 const [OLD, NEW] = ['the old key with 32 characters...', 'the new key with 32 characters...']
+const LOST = 'y'.repeat(32)
 const database = await createTestDatabase()
 const { db, query, url } = database
 const warnings: string[] = []
@@ -77,15 +81,25 @@ test('one-time codes of an app work with each key, and after the job with the ne
   const [first, second] = accounts as [(typeof accounts)[0], (typeof accounts)[0]]
   assert.equal((await signInWith(during, first.email, codeOf(first.secret))).status, 200)
   assert.equal((await signInWith(before, second.email, codeOf(second.secret))).status, 200)
-  const { api: early } = await start(NEW)
   await query('update account_totp set last_step = 0')
   const sealed = await query(`select secret from account_totp where account_id = $1`, [first.id])
   assert.ok((sealed[0]!.secret as string).startsWith(prepared.keys.currentId))
-  const refused = await signInWith(early, first.email, codeOf(first.secret))
-  assert.deepEqual([refused.status, refused.json.code], [401, 'totp_wrong'])
   const after = await finish()
   for (const { email, secret } of accounts)
     assert.equal((await signInWith(after, email, codeOf(secret))).status, 200)
+})
+
+test('a code whose secret no key opens is no wrong guess, and a recovery code still works', async () => {
+  const account = await enableTotp(before, await before.register(createEmail()))
+  const keys = new SecretKeys({ secrets: [LOST], stored: prepared.keys.material.stored })
+  const api = await startEdge(url, { keys, env })
+  const code = { totp_code: computeCode(account.secret, computeCurrentStep()) }
+  for (let n = 0; n < 4; n++) {
+    const refused = await signInWith(api, account.email, code)
+    assert.deepEqual([refused.status, refused.json.code], [401, 'totp_required'])
+  }
+  const recovery = { recovery_code: account.recoveryCodes[0]! }
+  assert.equal((await signInWith(api, account.email, recovery)).status, 200)
 })
 
 describe('a repeated request with an Idempotency-Key', () => {
@@ -179,7 +193,8 @@ test('a mail job of an unknown key is retried, and mails no dead link', async ()
   const account = await during.register(createEmail())
   const json = { email: createEmail(), password: PASSWORD }
   await during.post('/api/v1/auth/me/email', { token: account.token, json })
-  const unprepared = await openKeys(db, [OLD, 'x'.repeat(32)], log)
+  const { stored } = prepared.keys.material
+  const unprepared = new SecretKeys({ secrets: ['x'.repeat(32)], stored })
   await assert.rejects(createMailboxOf(database, unprepared)(), /under an unknown SECRET_KEY/)
 })
 
@@ -203,7 +218,7 @@ test('the setup link is that of any accepted key', async () => {
     const fresh = await createTestDatabase()
     const keys = await openKeys(fresh.db, accepted, log)
     const api = await startEdge(fresh.url, { keys })
-    const setup_token = setupTokenOf(await openKeys(fresh.db, [link], log))
+    const setup_token = setupTokenOf(new SecretKeys({ secrets: [link], stored: [] }))
     const json = { email: createEmail(), password: PASSWORD, setup_token }
     refusals.push((await api.post('/api/v1/auth/register', { json })).status)
   }
@@ -223,16 +238,39 @@ test('with a leaked key, sealed texts survive although its tokens are refused im
   assertRefused(await getMe(after, `${key.key}x`), 401, KEY_INVALID)
 })
 
-test('a process whose keys open no stored key adds one and says so', async () => {
+test('a process whose keys open no stored key refuses to start, and stores none', async () => {
+  const rows = () => query('select id, secret from stored_key order by id')
+  const known = await rows()
+  await assert.rejects(openKeys(db, [LOST], log), (error) => {
+    assert.ok(error instanceof StartError)
+    assert.equal(
+      error.message,
+      'SECRET_KEY opens no stored key: add the previous key to SECRET_KEYS_PREVIOUS, or see "Lost key" in deploy/operating.md',
+    )
+    return true
+  })
+  assert.deepEqual(await rows(), known)
+})
+
+test('concurrent first starts share one stored key', async () => {
+  const { db, query } = await createTestDatabase()
+  const [first, second] = await Promise.all([1, 2].map(() => openKeys(db, [LOST], log)))
+  assert.deepEqual(first!.material.stored, second!.material.stored)
+  assert.equal((await query('select from stored_key')).length, 1)
+  await assert.rejects(openKeys(db, [NEW], log), StartError)
+})
+
+test('a process that opens only some stored keys says so', async () => {
   warnings.length = 0
-  const count = async () => (await query('select id from stored_key')).length
-  const known = await count()
-  const lost = await Promise.all([1, 2].map(() => openKeys(db, ['y'.repeat(32)], log)))
-  assert.deepEqual(lost[0]!.material.stored, lost[1]!.material.stored, 'concurrent starts share it')
-  assert.equal(await count(), known + 1)
-  assert.equal(warnings.length, 2)
-  assert.match(warnings[0]!, /do not open all stored keys: see "Lost key" in deploy\/operating\.md/)
-  const found = await openKeys(db, [NEW, OLD, 'y'.repeat(32)], log)
-  assert.ok(found.stored.verify(lost[0]!.stored.token('use'), 'use'))
+  const other = new SecretKeys({ secrets: [LOST], stored: [] })
+  const id = uuidv7()
+  await query('insert into stored_key (id, secret) values ($1, $2)', [
+    id,
+    other.seal(`stored_key:${id}`, 'k'),
+  ])
+  const found = await openKeys(db, [NEW, OLD], log)
+  assert.equal(warnings.length, 1)
+  assert.match(warnings[0]!, /^SECRET_KEY does not open all stored keys: add the previous key/)
   assert.ok(found.stored.verify(prepared.keys.stored.token('use'), 'use'))
+  await query('delete from stored_key where id = $1', [id])
 })

@@ -30,12 +30,18 @@ export const sealTotpSecret = (keys: SecretKeys, id: string, secret: Buffer): st
   keys.seal(sealUseOf(id), secret.toString('base64url'))
 
 /**
- * Returns the time step that a code of an account matches, or -1 if it matches none. Without a key that opens the secret,
- * no code matches.
+ * Returns the time step that a code of an account matches, or -1 if it matches none. Returns null, and logs it, if no key
+ * opens the secret: the code may be right, so it must not count as a guess.
  */
-export function findStep({ keys, healthCheck }: Edge, { id, secret }: StoredTotp, code: string): number {
+export function findStep(
+  { keys, healthCheck, log }: Edge,
+  { id, secret }: StoredTotp,
+  code: string,
+): number | null {
   const opened = keys.unseal(sealUseOf(id), secret)
-  return opened === null ? -1 : findMatchingStep(Buffer.from(opened, 'base64url'), code, healthCheck.now())
+  if (opened !== null) return findMatchingStep(Buffer.from(opened, 'base64url'), code, healthCheck.now())
+  log.warn({ totp: id }, 'No key opens the secret of a one-time code: see "Lost key" in deploy/operating.md')
+  return null
 }
 
 /** Returns the setup data for an authenticator app: the secret in Base32 and its `otpauth:` URI. */
