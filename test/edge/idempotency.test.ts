@@ -20,6 +20,7 @@ const Count = z.object({ count: z.int() })
 const FAILURES: Readonly<Record<string, () => Error>> = {
   500: () => new Error('unforeseen'),
   503: () => fail('database.busy'),
+  429: () => fail('quota.waiting_jobs'),
   409: () => fail('document.protected'),
   422: () => failInvalidField('body', 'n', 'is not to my liking', 'custom'),
 }
@@ -292,7 +293,7 @@ test('every POST accepts a key or declares why repetition is harmless', () => {
 })
 
 test('a transient failure releases the key', async () => {
-  for (const how of ['500', '503']) {
+  for (const how of ['429', '500', '503']) {
     const key = createKey()
     const before = effects
     for (let i = 1; i <= 2; i++) {

@@ -87,7 +87,7 @@ export function toStored(answer: StoredReply): StoredResponse {
 
 /**
  * Runs work in one transaction, once per key. The key and the answer commit together with the work's writes, so a
- * repetition finds all of them or none. Failures are stored too, unless a retry may succeed (status 500 and above).
+ * repetition finds all of them or none. Failures are stored too, unless a retry may succeed ({@link isTransient}).
  * @returns the stored answer for a repetition; null if the work ran.
  */
 export async function runOnce(
@@ -102,12 +102,13 @@ export async function runOnce(
       if (first !== null) return markReplayed(requireStoredAnswer(first))
       claimed = true
       const answer = await work(tx)
-      if (key !== null) await tx.run(storeKey(key, { answer: toStored(answer) }))
+      if (key !== null && !isTransient(answer.status))
+        await tx.run(storeKey(key, { answer: toStored(answer) }))
       return null
     })
   } catch (error) {
     // The failed transaction has rolled back, so the failure is stored in a new one.
-    if (key !== null && claimed && error instanceof Failure && statusOf(error.code) < 500)
+    if (key !== null && claimed && error instanceof Failure && !isTransient(statusOf(error.code)))
       await edge.db.transaction(async (tx) => {
         const { state } = await tx.one(claimKey(key.scope, key.key, key.fingerprint))
         if (state === 'first') await tx.run(storeKey(key, { answer: answerFailure(key.rules, error) }))
@@ -115,6 +116,9 @@ export async function runOnce(
     throw error
   }
 }
+
+/** True if the same request may succeed later: a limit or quota was reached, or the service failed. */
+const isTransient = (status: number): boolean => status === 429 || status >= 500
 
 /** Converts a failure to an answer. */
 export function answerFailure({ invalidStatus, errorFormat }: FailureRules, failure: Failure): StoredReply {
