@@ -4,6 +4,9 @@ import type { SectionHeader } from './dump.ts'
 import { BackupError, type Section } from './format.ts'
 import { buildCopyInStatement, listTables, parseNeighbourDimensions, quoteNames } from './tables.ts'
 
+// New rows must not get ids that rows after the backup had: access tokens, links, clients and providers still know them.
+const LOST_IDS = 100_000
+
 /** True if a database has no tables or views of its own, so that a restore may fill it. */
 export async function isEmptyDatabase(client: Client): Promise<boolean> {
   const { rows } = await client.query<{ empty: boolean }>(
@@ -29,7 +32,7 @@ export async function clearDatabase(client: Client): Promise<void> {
 export async function loadSection(client: Client, { header, data }: Section<SectionHeader>): Promise<number> {
   if (header.kind === 'sequences') {
     for (const [name, value] of Object.entries(header.values))
-      await client.query('select setval($1::regclass, $2)', [quoteNames([name]), value])
+      await client.query('select setval($1::regclass, $2)', [quoteNames([name]), value + LOST_IDS])
     await readToEnd(data)
     return 0
   }
