@@ -47,11 +47,16 @@ export function makePage(path, number) {
     if (!page.has_image) return picture.replaceChildren()
     const image = h('img', { src: `${path}/pages/${number}/image`, alt: `Image of page ${number}`, width: page.width, height: page.height })
     image.addEventListener('error', () =>
-      picture.replaceChildren(h('span', { class: 'soft' }, 'The image could not be loaded. ', h('button', { class: 'plain', type: 'button', 'aria-label': `Load the image of page ${number} again`, onclick: () => drawPicture(page) }, 'Try again'))),
+      picture.replaceChildren(h('span', { class: 'soft' }, 'The image could not be loaded. ', h('button', { class: 'plain', type: 'button', 'aria-label': `Load the image of page ${number} again`, onclick: () => drawAgain(page) }, 'Try again'))),
     )
     picture.replaceChildren(image, marks)
   }
-  return {
+  const drawAgain = (page) => {
+    const words = marked.split(' ').filter((word) => word !== '')
+    drawPicture(page)
+    void row.markPicture(words)
+  }
+  const row = {
     number,
     node,
     heading,
@@ -80,13 +85,18 @@ export function makePage(path, number) {
     /** Marks words on the image, if the page has their places. */
     async markPicture(words) {
       const key = words.join(' ')
-      if (!this.near || shown === null || key === marked) return
+      if (!row.near || shown === null || key === marked) return
       marked = key
       const { page } = shown
-      if (key === '' || !page.has_image || page.text === '') return marks.replaceChildren()
-      // The marks are an extra: a failure leaves those in the text.
-      const found = await call('GET', `${path}/pages/${number}/words?search=${encodeURIComponent(key)}`).catch(() => [])
+      // The service reads the file again to find places, so this asks only for pages with a match.
+      if (!page.has_image || !split(page.text, words).some(([, isMatch]) => isMatch)) return marks.replaceChildren()
+      // The marks are an extra: a failure leaves those in the text, until the page comes into view again.
+      const found = await call('GET', `${path}/pages/${number}/words?search=${encodeURIComponent(key)}`).catch(() => null)
       if (marked !== key) return
+      if (found === null) {
+        marked = ''
+        return marks.replaceChildren()
+      }
       marks.setAttribute('viewBox', `0 0 ${page.width} ${page.height}`)
       const boxes = found.filter(({ text: word }) => split(word, words).some(([, isMatch]) => isMatch))
       marks.replaceChildren(...boxes.map(({ left, top, width, height }) => svg('rect', { x: left * page.width, y: top * page.height, width: width * page.width, height: height * page.height })))
@@ -95,7 +105,7 @@ export function makePage(path, number) {
       const isSame = shown !== null && JSON.stringify(shown.page) === JSON.stringify(page)
       shown = { page, markdown }
       node.classList.remove('waits')
-      this.size(page)
+      row.size(page)
       chips.replaceChildren(chip(labelOf(page), page.status === 'read' ? 'good' : 'warn'))
       const name = markdown === null ? `text of page ${number}` : `Markdown of page ${number}`
       copy.replaceChildren(...(page.text === '' ? [] : [copyButton(markdown ?? page.text, name)]))
@@ -103,4 +113,5 @@ export function makePage(path, number) {
       if (!isSame) drawPicture(page)
     },
   }
+  return row
 }

@@ -56,7 +56,8 @@ export function menu(name, ...content) {
   const summary = h('summary', {}, name)
   const node = h('details', { class: 'menu' }, summary, h('div', { class: 'sheet' }, ...content))
   const closeOutside = ({ target }) => {
-    if (!node.contains(target)) node.open = false
+    // A dialog that its button has opened returns the focus to that button.
+    if (!node.contains(target) && target.closest('dialog') === null) node.open = false
   }
   node.addEventListener('keydown', ({ key }) => {
     if (key !== 'Escape' || !node.open) return
