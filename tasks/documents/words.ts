@@ -16,7 +16,12 @@ const MAX_FOUND_WORDS = 300
 
 /** Returns the words that contain one of the folded parts, at most 300. */
 export const findWords = (words: readonly Placed[], parts: readonly string[]): Placed[] =>
-  words.filter(({ text }) => parts.some((part) => foldText(text).includes(part))).slice(0, MAX_FOUND_WORDS)
+  words
+    .filter(({ text }) => {
+      const folded = foldText(text)
+      return parts.some((part) => folded.includes(part))
+    })
+    .slice(0, MAX_FOUND_WORDS)
 
 /** Returns a text without case and accents. */
 export const foldText = (text: string): string => text.normalize('NFKD').replace(/\p{M}/gu, '').toLowerCase()
