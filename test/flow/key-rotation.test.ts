@@ -1,10 +1,14 @@
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { after, test } from 'node:test'
+import pg from 'pg'
 import { runAdmin } from '../../edge/admin/commands.ts'
+import { uuidv7 } from '../../sql/ids.ts'
 import { SecretKeys } from '../../tasks/platform/keys.ts'
-import { createTestDatabase } from '../database.ts'
-import { createAdminSettings } from '../job-settings.ts'
+import { resealTexts } from '../../tasks/system/reseal.task.ts'
+import { enqueue } from '../../tasks/task.ts'
+import { createTestDatabase, waitForLock } from '../database.ts'
+import { createAdminSettings, createJobSettings } from '../job-settings.ts'
 import { type Child, Client, startProcess } from '../service.ts'
 import { answerWith, startReceiver, verifyWebhook } from '../standins/receiver.ts'
 import { computeCode, computeCurrentStep, decodeBase32, useEarlierCode } from '../totp.ts'
@@ -139,4 +143,36 @@ test('loses nothing, in three steps after the preparation', async () => {
   assert.equal((await clientOf(last, client.token).fetch('/api/v1/auth/me')).status, 401)
   await assertWorks(last, fresh)
   await signInWithCode(clientOf(last, ''), appSecret)
+})
+
+test('a killed worker loses nothing: another one continues its job', async () => {
+  const { url, db, query } = await createTestDatabase()
+  const createKeys = (...secrets: string[]) => new SecretKeys({ secrets, stored: [] })
+  const ids = Array.from({ length: 1100 }, () => uuidv7())
+  const secrets = ids.map((id) => createKeys(OLD).seal(`stored_key:${id}`, id))
+  await query('insert into stored_key select * from unnest($1::uuid[], $2::text[])', [ids, secrets])
+  const env = { SECRET_KEY: NEW, SECRET_KEYS_PREVIOUS: OLD, LEASE_SECONDS: '1', WORKER_QUEUES: 'system' }
+  const killed = await startProcess('worker', url, env)
+
+  // The lock stops the job within its second batch of 500 texts.
+  const lock = new pg.Client({ connectionString: url })
+  await lock.connect()
+  await lock.query('begin')
+  await lock.query(
+    'select from stored_key where id = (select id from stored_key order by id offset 700 limit 1) for update',
+  )
+  const job = await enqueue(db, resealTexts, {}, { ownerId: null, settings: createJobSettings() })
+  await waitForLock(query)
+  await killed.kill('SIGKILL')
+  await startProcess('worker', url, env)
+  await lock.end()
+
+  const ended = await until('the job has ended', async () => {
+    const [row] = await query('select status, attempt, result from job where id = $1', [job.jobId])
+    return ['done', 'failed'].includes(row!.status as string) ? row : null
+  })
+  assert.deepEqual([ended.status, ended.attempt], ['done', 2])
+  assert.equal((ended.result as { left: number }).left, 0)
+  const rows = (await query('select id, secret from stored_key')) as { id: string; secret: string }[]
+  for (const { id, secret } of rows) assert.equal(createKeys(NEW).unseal(`stored_key:${id}`, secret), id)
 })
