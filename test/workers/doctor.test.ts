@@ -221,7 +221,7 @@ describe('checks of a database', () => {
     [
       { connections: { max: 97, ofOthers: 40 } },
       'problem',
-      /use up to 71 of 97, others use 40: lower WORKER_THREADS/,
+      /use up to 76 of 97, others use 40: lower WORKER_THREADS/,
     ],
     [{ unservedQueues: ['ai', 'rag'] }, 'problem', /^jobs wait in queues without a worker: ai, rag$/],
     [{ workers: 0 }, 'note', /^none runs$/],

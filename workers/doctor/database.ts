@@ -9,8 +9,8 @@ import { type Finding, note, ok, problem } from './findings.ts'
 const OLDEST_MAJOR = 15
 // A larger offset becomes visible when users compare times.
 const MAX_CLOCK_OFFSET_MS = 1_000
-// Maximum connections of each edge, worker and thread, see "Connections" in deploy/database.md.
-const EDGE_CONNECTIONS = 9
+// Maximum connections of each edge, worker and thread of one busy queue, see "Connections" in deploy/database.md.
+const EDGE_CONNECTIONS = 14
 const WORKER_CONNECTIONS = 14
 const THREAD_CONNECTIONS = 6
 
