@@ -92,6 +92,13 @@ test('every operation lists all statuses of its errors', () => {
   }
 })
 
+test('a route that sends ranges also refuses them', () => {
+  const partial = allRoutes.filter((item) => findOperation(item).responses[206] !== undefined)
+  assert.ok(partial.length > 2)
+  for (const item of partial)
+    assert.ok(findOperation(item).responses[416] !== undefined, pathOf(item.area, item.route))
+})
+
 test('every refusal is a Problem', () => {
   for (const item of allRoutes) {
     for (const [status, { content }] of Object.entries(findOperation(item).responses)) {
