@@ -67,8 +67,12 @@ from (select min(id) as id from document where owner_id = 2 and deleted_at is nu
 update document set page_count = pages.n from (select document_id, max(page_number) as n from document_page
   where document_id = (select min(id) from document where owner_id = 2 and deleted_at is null) group by 1) pages where id = document_id;
 
+-- The big owner and documents without an owner have all words, every other owner those of five texts.
 insert into search_word (owner_id, word)
-select coalesce(owner.id, 0), word from growth.text, unnest(tsvector_to_array(search)) word, (select distinct owner_id as id from document) owner
+select owner, word from unnest(array[0, 2]) owner, (select distinct word from growth.text, unnest(tsvector_to_array(search)) word) words
+union select owner_id, word from (select distinct owner_id from document where owner_id <> 2) owners, generate_series(1, 5) k,
+  growth.text t, unnest(tsvector_to_array(search)) word
+where t.n = (owner_id::bigint * 13 + k) % least(10000, growth.size(1000000))
 union select coalesce(owner_id, 0), (document_id * 5 + page_number)::text from document_page where (document_id * 5 + page_number) % 10 = 0
 on conflict do nothing;
 call growth.restore_indexes();
