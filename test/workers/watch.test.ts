@@ -85,6 +85,39 @@ test('a file that an editor replaces counts each time, and so do files of new fo
   await hasLine(/^Changed workers\/new\/deep\/a\.ts: restarted worker-1 /)
 })
 
+test('a folder or page that is removed and created again is new', async (t) => {
+  const { root, write, restarts, hasLine } = startWatch(t)
+  const awaitRestart = async (change: () => void) => {
+    const count = restarts.length
+    change()
+    await until('the edge has restarted', () => restarts.length > count)
+  }
+  const remove = () => rmSync(join(root, 'edge/area'), { recursive: true })
+  const create = () => {
+    mkdirSync(join(root, 'edge/area'))
+    write('edge/area/route.ts')
+  }
+  await awaitRestart(remove)
+  await awaitRestart(create)
+  write('edge/area/one.ts')
+  await hasLine(/^Changed edge\/area\/one\.ts: /)
+  await awaitRestart(() => {
+    remove()
+    create()
+  })
+  write('edge/area/two.ts')
+  await hasLine(/^Changed edge\/area\/two\.ts: /)
+
+  await awaitRestart(() => {
+    mkdirSync(join(root, 'edge/pages/area'), { recursive: true })
+    write('edge/pages/area/page.js')
+  })
+  rmSync(join(root, 'edge/pages/area/page.js'))
+  // The edge now lists its files without the page.
+  await awaitRestart(() => write('edge/area/route.ts'))
+  await awaitRestart(() => write('edge/pages/area/page.js'))
+})
+
 test('files that the service writes restart nothing', async (t) => {
   const { root, write, restarts, hasLine } = startWatch(t)
   mkdirSync(join(root, 'sql/.data'))

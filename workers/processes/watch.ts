@@ -109,36 +109,49 @@ async function migrateOrLog(migrate: WatchOptions['migrate'], log: WatchOptions[
  * folder, because a recursive watch of Node 22 on Linux misses changes of a file that an editor has replaced.
  */
 function watchFolders(root: string, onChange: (path: string, isNew: boolean) => void): () => void {
-  const watchers: FSWatcher[] = []
-  const known = new Set<string>()
+  /** The known paths; null for a file. */
+  const known = new Map<string, FSWatcher | null>()
+  const forget = (path: string): void => {
+    for (const [each, watcher] of known) {
+      if (each !== path && !each.startsWith(`${path}/`)) continue
+      watcher?.close()
+      known.delete(each)
+    }
+  }
   /** Watches a folder and those in it, and returns the files of all. */
   const watchFolder = (folder: string): string[] => {
-    known.add(folder)
-    watchers.push(
-      watch(join(root, folder), (_, name) => {
-        if (name !== null) report(`${folder}/${name}`)
-      }),
-    )
-    return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
-      const path = `${folder}/${entry.name}`
-      if (entry.isDirectory()) return entry.name.startsWith('.') ? [] : watchFolder(path)
-      known.add(path)
-      return [path]
-    })
+    try {
+      const watcher = watch(join(root, folder), (type, name) => {
+        if (name !== null) report(`${folder}/${name}`, type === 'rename')
+      })
+      known.set(folder, watcher)
+      return readdirSync(join(root, folder), { withFileTypes: true }).flatMap((entry) => {
+        const path = `${folder}/${entry.name}`
+        if (entry.isDirectory()) return entry.name.startsWith('.') ? [] : watchFolder(path)
+        known.set(path, null)
+        return [path]
+      })
+    } catch (error) {
+      // `git checkout` may have removed it meanwhile.
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
+      forget(folder)
+      return []
+    }
   }
-  const report = (path: string): void => {
-    const isNew = !known.has(path)
-    known.add(path)
-    const isNewFolder = isNew && isFolder(join(root, path)) && !basename(path).startsWith('.')
+  const report = (path: string, isRenamed: boolean): void => {
+    const stats = statSync(join(root, path), { throwIfNoEntry: false })
+    // A folder that was created again has the path of the earlier one, but needs a watch of its own.
+    if (stats === undefined || (isRenamed && stats.isDirectory())) forget(path)
+    const isNew = stats !== undefined && !known.has(path)
+    if (isNew) known.set(path, null)
+    const isNewFolder = isNew && stats.isDirectory() && !basename(path).startsWith('.')
     for (const file of isNewFolder ? watchFolder(path) : [path]) onChange(file, isNew)
   }
   for (const room of ROOMS) watchFolder(room)
   return () => {
-    for (const watcher of watchers) watcher.close()
+    for (const watcher of known.values()) watcher?.close()
   }
 }
-
-const isFolder = (path: string): boolean => statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 const describeFiles = ([first, ...more]: readonly string[]): string =>
   more.length === 0 ? first! : `${first} and ${more.length} more`
