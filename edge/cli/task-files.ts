@@ -19,10 +19,11 @@ export interface WrittenTask {
 
 // The names that test/tasks/task.test.ts accepts.
 const NAME = /^([a-z][a-z_-]*)\.([a-z][a-z_-]*)$/
+// Words that no variable of a module may have as its name.
 const RESERVED = new Set(
-  `await break case catch class const continue debugger default delete do else enum export extends false finally for
-  function if import in instanceof let new null return static super switch this throw true try typeof var void while with
-  yield run test assert`.split(/\s+/),
+  `arguments await break case catch class const continue debugger default delete do else enum eval export extends false
+  finally for function if implements import in instanceof interface let new null package private protected public return
+  static super switch this throw true try typeof undefined var void while with yield`.split(/\s+/),
 )
 const INDEX = 'tasks/index.ts'
 
@@ -77,11 +78,19 @@ function findDeclaration(root: string, name: string): string | null {
   return found ?? null
 }
 
-/** Returns the verb as an identifier, with the area if the verb alone is taken or reserved. */
+/**
+ * Returns the verb as an identifier, with the area if the verb alone is reserved or a word of the files that use it.
+ * @throws UsageError if both are.
+ */
 function chooseIdentifier(index: string, area: string, verb: string): string {
-  const short = toCamelCase(verb)
-  const isTaken = RESERVED.has(short) || new RegExp(`\\b${short}\\b`).test(index)
-  return isTaken ? toCamelCase(`${verb}_${area}`) : short
+  const taken = new Set([index, readTemplate('task'), readTemplate('test')].join(' ').match(/\w+/g))
+  const names = [toCamelCase(verb), toCamelCase(`${verb}_${area}`)]
+  const free = names.find((name) => !RESERVED.has(name) && !taken.has(name))
+  if (free === undefined)
+    throw new UsageError(
+      `The names ${names.join(' and ')} are taken: choose another name than ${area}.${verb}`,
+    )
+  return free
 }
 
 const toCamelCase = (name: string): string =>
@@ -116,14 +125,18 @@ function listTask(index: string, { folder, file, identifier }: TaskParts): strin
   return lines.join('')
 }
 
+type Template = 'task' | 'work' | 'test'
+
+const readTemplate = (name: Template): string =>
+  readFileSync(new URL(`templates/${name}.txt`, import.meta.url), 'utf8')
+
 /** Returns a file of `templates/` with the parts of a task in place of their names. */
-function fillTemplate(name: 'task' | 'work' | 'test', task: TaskParts): string {
+function fillTemplate(name: Template, task: TaskParts): string {
   const { folder, file, identifier } = task
   const paths = { findTask: '../../tasks/index.ts', [identifier]: `../../tasks/${folder}/${file}.task.ts` }
   const imports = Object.entries(paths)
     .sort(([, a], [, b]) => (a < b ? -1 : 1))
     .map(([imported, path]) => `import { ${imported} } from '${path}'`)
   const parts: Readonly<Record<string, string>> = { ...task, imports: imports.join('\n') }
-  const text = readFileSync(new URL(`templates/${name}.txt`, import.meta.url), 'utf8')
-  return text.replace(/\{\{(\w+)\}\}/g, (_, part: string) => parts[part]!)
+  return readTemplate(name).replace(/\{\{(\w+)\}\}/g, (_, part: string) => parts[part]!)
 }

@@ -54,7 +54,18 @@ test('a new task has the queue of its area, is listed and formatted, and its tes
   assert.match(read('tasks/index.ts'), /^import \{ grind \} from '\.\/mill\/grind\.task\.ts'$/m)
   assert.match(write('mill.sift', 'documents').test, /mill-sift/)
   assert.match(read('tasks/mill/sift.task.ts'), /queue: 'documents'/)
-  const tests = [grind, removed, many].map(({ test }) => test)
+  // Reserved words of modules, and variables of the files that name the task.
+  const odd = [
+    'rag.eval',
+    'documents.package',
+    'mill.public',
+    'mill.z',
+    'mill.result',
+    'mill.define_task',
+  ].map((name) => write(name))
+  assert.match(read('tasks/mill/result.task.ts'), /export const resultMill = /)
+  const all = [grind, removed, many, ...odd]
+  const tests = all.map(({ test }) => test)
   const node = [
     '--disable-warning=ExperimentalWarning',
     '--test',
@@ -63,7 +74,7 @@ test('a new task has the queue of its area, is listed and formatted, and its tes
   ]
   const { NODE_TEST_CONTEXT: _, ...env } = process.env
   await run(process.execPath, node, { cwd: folder, env }).catch(({ stdout }) => assert.fail(stdout))
-  const files = [...new Set([grind, removed, many].flatMap(({ files }) => files))]
+  const files = [...new Set(all.flatMap(({ files }) => files))]
   const biome = ['node_modules/@biomejs/biome/bin/biome', 'check', '--vcs-enabled=false', ...files]
   await run(process.execPath, biome, { cwd: folder }).catch(({ stderr }) => assert.fail(stderr))
 })
@@ -78,6 +89,11 @@ test('an invalid or existing name or queue is refused, and nothing is written', 
     ['../mill.grind', undefined, /^The name of a task is AREA\.VERB/],
     ['system.prune', undefined, /^The task system\.prune exists: tasks\/system\/prune\.task\.ts$/],
     ['system.taken', undefined, /^The file exists: tasks\/system\/taken\.work\.ts$/],
+    [
+      'posts.import',
+      undefined,
+      /^The names import and importPosts are taken: choose another name than posts\.import$/,
+    ],
     [
       'mill.polish',
       'mill',
