@@ -80,7 +80,7 @@ export class JobError extends Error {
 export interface Streams {
   /**
    * Yields the events of a stream until the server has no more. After a lost connection it resumes after the last
-   * event.
+   * event. It omits the ends of jobs that the server then repeats.
    */
   events<T = unknown>(path: string, options?: StreamOptions): AsyncGenerator<Frame<T>, void, undefined>
   readonly jobs: {
@@ -97,6 +97,7 @@ export function createStreams(baseUrl: string, send: Sender): Streams {
     path: string,
     { signal, lastEventId }: StreamOptions = {},
   ): AsyncGenerator<Frame<T>> {
+    const endedIds = new Map<string, true>()
     let last = lastEventId
     let waitMs = 1000
     for (;;) {
@@ -115,7 +116,8 @@ export function createStreams(baseUrl: string, send: Sender): Streams {
           .pipeThrough(new TextDecoderStream() as ReadableWritablePair<string, Uint8Array>)
           .pipeThrough(parser)) {
           last = id
-          yield { event, id, data: JSON.parse(data) as T }
+          const frame = { event, id, data: JSON.parse(data) as T }
+          if (!isRepeatedEnd(frame, endedIds)) yield frame
         }
       } catch (error) {
         // Unless the caller aborted or the data is invalid, reconnect and resume after the last event.
@@ -156,6 +158,25 @@ export const isFinal = (status: string): boolean => FINAL_STATUSES.has(status)
 
 /** True if this frame has the end of a job. */
 const hasEnded = ({ event, data }: Frame<JobState>): boolean => event === 'status' && isFinal(data.status)
+
+// Exceeds the ends that a resumed stream of several jobs repeats: those of some seconds.
+const MAX_ENDED_IDS = 20_000
+
+/** True for the end of a job in `endedIds`; adds any other. */
+function isRepeatedEnd({ event, data }: Frame<unknown>, endedIds: Map<string, true>): boolean {
+  const { job_id, status } = (data ?? {}) as Partial<JobState>
+  if (event !== 'status' || job_id === undefined || status === undefined || !isFinal(status)) return false
+  const isRepeated = endedIds.has(job_id)
+  remember(endedIds, job_id, true, MAX_ENDED_IDS)
+  return isRepeated
+}
+
+/** Makes an entry the newest of a map, and drops the oldest one beyond `most`. */
+export function remember<K, V>(entries: Map<K, V>, key: K, value: V, most: number): void {
+  entries.delete(key)
+  entries.set(key, value)
+  if (entries.size > most) entries.delete(entries.keys().next().value!)
+}
 
 // Statuses of requests that the server has not processed, or not yet.
 const RETRYABLE: ReadonlySet<number> = new Set([429, 502, 503, 504])
