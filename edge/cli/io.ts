@@ -11,7 +11,7 @@ export interface Io {
   readonly stdin: Readable
   readonly stdout: TextStream
   readonly stderr: TextStream
-  /** Aborted by Ctrl-C and SIGTERM, with the exit status as the reason. */
+  /** Aborted by Ctrl-C, SIGTERM and a closed standard output, with the exit status as the reason. */
   readonly signal: AbortSignal
   /** Returns the time in ms. */
   readonly now: () => number

@@ -9,11 +9,11 @@ const SIGNAL_STATUSES = { SIGHUP: 129, SIGINT: 130, SIGTERM: 143 } as const
 const interrupt = new AbortController()
 for (const [signal, status] of Object.entries(SIGNAL_STATUSES))
   process.once(signal as NodeJS.Signals, () => interrupt.abort(status))
-// The reader of a pipe such as `| head` has gone.
+// If the reader of the results has gone, such as `| head`, the command ends as after Ctrl-C. Notes are not needed.
 for (const stream of [process.stdout, process.stderr])
   stream.on('error', (error: NodeJS.ErrnoException) => {
     if (error.code !== 'EPIPE') throw error
-    process.exit(0)
+    if (stream === process.stdout) interrupt.abort(0)
   })
 
 const { env, stdin, stdout, stderr } = process

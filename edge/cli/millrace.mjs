@@ -4,6 +4,7 @@
 import { spawn } from 'node:child_process'
 import { existsSync, realpathSync } from 'node:fs'
 import nodeModule from 'node:module'
+import { constants } from 'node:os'
 import { fileURLToPath } from 'node:url'
 
 const main = new URL('main.ts', import.meta.url)
@@ -29,7 +30,6 @@ if (process.features.typescript && nodeModule.registerHooks !== undefined) {
   // A terminal sends Ctrl-C to both processes. The child decides when to exit.
   process.on('SIGINT', () => {})
   for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal))
-  child.on('exit', (code, signal) =>
-    signal === null ? process.exit(code) : process.kill(process.pid, signal),
-  )
+  // This process ignores the signal that has ended the child, so it exits as a shell does after that signal.
+  child.on('exit', (code, signal) => process.exit(signal === null ? code : 128 + constants.signals[signal]))
 }

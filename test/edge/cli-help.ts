@@ -6,7 +6,8 @@ import { runCommandLine } from '../../edge/cli/run.ts'
 
 export interface CliOptions {
   readonly env?: Readonly<Record<string, string>>
-  readonly stdin?: string
+  /** Text or bytes of the standard input, or a stream that the test controls. */
+  readonly stdin?: string | Uint8Array | Readable
   /** True for a terminal of 100 columns. */
   readonly isTTY?: boolean
   readonly now?: () => number
@@ -36,7 +37,7 @@ export function startCli(words: readonly string[], options: CliOptions = {}): Ru
   const abort = new AbortController()
   const io = {
     env,
-    stdin: Readable.from([stdin]),
+    stdin: stdin instanceof Readable ? stdin : Readable.from([stdin]),
     stdout: capture('out'),
     stderr: capture('err'),
     signal: abort.signal,

@@ -1,7 +1,16 @@
 import assert from 'node:assert/strict'
-import { type ChildProcess, spawn } from 'node:child_process'
+import { type ChildProcess, type SpawnOptions, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmodSync, cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -37,9 +46,13 @@ interface Started {
   readonly ended: Promise<number | null>
 }
 
-function start(words: readonly string[], command: readonly string[] = [process.execPath, BIN]): Started {
+function start(
+  words: readonly string[],
+  command: readonly string[] = [process.execPath, BIN],
+  options: SpawnOptions = {},
+): Started {
   const [file, ...args] = [...command, ...words]
-  const child = spawn(file!, args, { env, stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(file!, args, { env, ...options, stdio: ['ignore', 'pipe', 'pipe'] })
   const texts = { stdout: '', stderr: '' }
   for (const name of ['stdout', 'stderr'] as const)
     child[name].on('data', (data: Buffer) => {
@@ -113,6 +126,28 @@ test('Ctrl-C ends a stream with 130, and a closed pipe with 0', async () => {
   assert.equal(await piped.ended, 0)
 })
 
+test('a closed output ends a command that follows, and a closed error output none', async () => {
+  const bash = (script: string) => start(['-c', script], ['bash'])
+  const millrace = `"${process.execPath}" "${BIN}"`
+  const listening = bash(
+    `${millrace} webhooks listen --forward http://127.0.0.1:1 --events job.done | head -n 1; exit \${PIPESTATUS[0]}`,
+  )
+  await until('the secret is shown', () => listening.out().startsWith('Secret: '))
+  // The delivery makes the command write a line.
+  await run('webhooks', 'trigger', 'job.done')
+  assert.equal(await listening.ended, 0)
+  assert.match(listening.err(), /The endpoint is deleted\n$/)
+  assert.equal((await run('webhooks', 'trigger', 'job.done')).status, 2)
+
+  const file = join(folder, 'result.json')
+  const args = `--args '{"operations":2,"duration_ms":1}' --wait --json`
+  const waiting = bash(
+    `${millrace} enqueue io_simulation_task ${args} 2>&1 >"${file}" | head -n 1; exit \${PIPESTATUS[0]}`,
+  )
+  assert.equal(await waiting.ended, 0)
+  assert.equal(JSON.parse(readFileSync(file, 'utf8')).status, 'done')
+})
+
 test('deliveries of the account arrive at a program, signed, and test events show its answer', async () => {
   const received: { headers: Record<string, string>; body: string }[] = []
   const program = createServer(async (request, response) => {
@@ -145,7 +180,8 @@ test('an old Node hands over to that of the project', async () => {
   cpSync(BIN, join(folder, 'edge/cli/millrace.mjs'))
   writeFileSync(
     join(folder, 'edge/cli/main.ts'),
-    'const args: string[] = process.argv.slice(2)\nconsole.log(args.join())\nprocess.exitCode = 7\n',
+    'const args: string[] = process.argv.slice(2)\nconsole.log(args.join())\nprocess.exitCode = 7\n' +
+      `if (args[0] === 'wait') setInterval(() => {}, 1000)\n`,
   )
   // This Node without type stripping stands for an old one.
   const old = [process.execPath, '--no-experimental-strip-types', join(folder, 'edge/cli/millrace.mjs')]
@@ -161,6 +197,16 @@ test('an old Node hands over to that of the project', async () => {
   const handed = start(['jobs', '--limit', '3'], old)
   assert.equal(await handed.ended, 7)
   assert.deepEqual([handed.out(), handed.err()], ['jobs,--limit,3\n', ''])
+  // A terminal sends Ctrl-C to the whole group.
+  for (const [signal, status] of [
+    ['SIGINT', 130],
+    ['SIGTERM', 143],
+  ] as const) {
+    const waiting = start(['wait'], old, { detached: true })
+    await until('the command runs', () => waiting.out() === 'wait\n')
+    process.kill(-waiting.child.pid!, signal)
+    assert.equal(await waiting.ended, status)
+  }
 })
 
 test('the types of a new task are valid', async () => {
