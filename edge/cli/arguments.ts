@@ -18,7 +18,7 @@ export interface Parsed {
   readonly args: readonly string[]
 }
 
-/** @throws UsageError for an unknown option, a missing value or a wrong number of arguments. */
+/** @throws UsageError for an unknown or repeated option, a missing value or a wrong number of arguments. */
 export function parseArguments(words: readonly string[], { args: wanted, options }: Command): Parsed {
   const known: Options = { ...options, ...COMMON_OPTIONS }
   const { tokens } = parseArgs({
@@ -38,6 +38,9 @@ export function parseArguments(words: readonly string[], { args: wanted, options
     const name = SHORT_NAMES[token.name] ?? token.name
     const option = known[name]
     if (option === undefined) throw new UsageError(`Unknown option ${token.rawName}${suggest(name, known)}`)
+    // Two values could mean either of both.
+    if (option.value !== undefined && values[name] !== undefined)
+      throw new UsageError(`--${name} is given twice`)
     values[name] = checkValue(name, option.value, token)
   }
   if (values.help === undefined) checkCount(args, wanted)
@@ -96,7 +99,7 @@ function countEdits(a: string, b: string): number {
 }
 
 /** Returns the help of a command. */
-export function formatHelp(name: string, { args, about, options, notes, example, scope }: Command): string {
+export function formatHelp(name: string, { args, about, options, notes, example, scopes }: Command): string {
   const format = (list: Options) =>
     formatPairs(
       Object.entries(list).map(([option, { value, about }]) => [
@@ -108,11 +111,15 @@ export function formatHelp(name: string, { args, about, options, notes, example,
     `Usage: npx millrace ${[name, args].filter((part) => part !== '').join(' ')} [options]\n`,
     `${about}${notes === undefined ? '' : `\n${notes}`}\n`,
     ...(Object.keys(options).length === 0 ? [] : [`${format(options)}\n`]),
-    `${format(scope === null ? { help: COMMON_OPTIONS.help } : COMMON_OPTIONS)}\n`,
-    ...(scope === null ? [] : [`An API key needs the scope ${scope}.\n`]),
+    `${format(scopes.length === 0 ? { help: COMMON_OPTIONS.help } : COMMON_OPTIONS)}\n`,
+    ...(scopes.length === 0 ? [] : [`A key needs the ${formatScopes(scopes)}.\n`]),
     `Example: npx millrace ${example}\n`,
   ].join('\n')
 }
+
+/** Returns scopes such as `scope jobs:read` or `scopes jobs:read, blog:read`. */
+export const formatScopes = (scopes: readonly string[]): string =>
+  `${scopes.length === 1 ? 'scope' : 'scopes'} ${scopes.join(', ')}`
 
 /** Returns lines of two aligned columns. */
 export function formatPairs(pairs: readonly (readonly [string, string])[]): string {
@@ -138,10 +145,13 @@ export function parseDuration(name: string, text: string): number {
   return Number(count) * UNIT_SECONDS[(unit || 's') as keyof typeof UNIT_SECONDS]
 }
 
-/** Returns the items of a list with commas. @throws UsageError for an item that is not in `known`. */
-export function parseList<T extends string>(name: string, text: string, known: readonly T[]): readonly T[] {
-  const items = text.split(',')
-  for (const item of items)
-    if (!known.includes(item as T)) throw new UsageError(`--${name}: ${item} is none of ${known.join(', ')}`)
-  return items as unknown as readonly T[]
+/** Returns a value that is in `known`, or undefined if there is none. @throws UsageError for any other value. */
+export function parseChoice<T extends string>(
+  name: string,
+  text: string | undefined,
+  known: readonly T[],
+): T | undefined {
+  if (text !== undefined && !known.includes(text as T))
+    throw new UsageError(`--${name} must be one of ${known.join(', ')}, not ${text}`)
+  return text as T | undefined
 }

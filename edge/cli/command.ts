@@ -24,8 +24,6 @@ export interface Input<O extends Options = Options> {
   readonly out: Output
   /** The service. @throws UsageError if its address is invalid. */
   readonly api: Api
-  /** Ends the output of a command that Ctrl-C interrupts. */
-  onInterrupt(line: string): void
 }
 
 export interface Command<O extends Options = Options> {
@@ -37,8 +35,8 @@ export interface Command<O extends Options = Options> {
   readonly notes?: string
   /** Example without `npx millrace`. */
   readonly example: string
-  /** Scope that an API key needs; null if the command sends no request. */
-  readonly scope: string | null
+  /** Scopes that an API key needs; none if the command sends no request. */
+  readonly scopes: readonly string[]
   /** Runs the command and returns its exit status. @throws UsageError, RequestError */
   run(input: Input<O>): Promise<number>
 }

@@ -1,4 +1,5 @@
 import { RequestError } from '../client/connection.ts'
+import { formatScopes } from './arguments.ts'
 import { STATUS } from './io.ts'
 import { clean } from './output.ts'
 
@@ -14,8 +15,8 @@ export interface Failure {
 export interface FailureContext {
   readonly url: string
   readonly hasKey: boolean
-  /** Scope that an API key needs for the command; null if it sends no request. */
-  readonly scope: string | null
+  /** Scopes that an API key needs for the command. */
+  readonly scopes: readonly string[]
 }
 
 /** Returns the text and exit status of a failed request; null for any other error. */
@@ -25,35 +26,37 @@ export function describeFailure(error: unknown, context: FailureContext): Failur
   return code === null ? null : { status: STATUS.unreachable, lines: describeMissing(code, context) }
 }
 
-function describeRefusal({ response, problem }: RequestError, context: FailureContext): Failure {
-  const { status } = response
+/** Returns the exit status after an error answer. */
+export const statusOf = ({ response }: RequestError): number =>
+  response.status < 500 ? STATUS.refused : STATUS.unreachable
+
+function describeRefusal(error: RequestError, context: FailureContext): Failure {
+  const { response, problem } = error
+  const status = statusOf(error)
   if (problem?.code === undefined)
     return {
-      status: status < 500 ? STATUS.refused : STATUS.unreachable,
-      lines: [`${context.url} answered ${status} without an error of Millrace`, CHECK_ADDRESS],
+      status,
+      lines: [`${context.url} answered ${response.status} without an error of Millrace`, CHECK_ADDRESS],
     }
   // The detail of a single problem says the same.
   const fields = (problem.errors?.length === 1 ? [] : (problem.errors ?? [])).map(({ loc, msg }) =>
     clean(`  ${loc.join('.')}: ${msg}`),
   )
   const advice = adviseOn(response, problem.code, context)
-  return {
-    status: status < 500 ? STATUS.refused : STATUS.unreachable,
-    lines: [clean(`${problem.detail} (${problem.code})`), ...fields, ...advice],
-  }
+  return { status, lines: [clean(`${problem.detail} (${problem.code})`), ...fields, ...advice] }
 }
 
 function adviseOn(
   { status, headers }: Response,
   code: string,
-  { url, hasKey, scope }: FailureContext,
+  { url, hasKey, scopes }: FailureContext,
 ): string[] {
   const page = `${url.replace(/\/$/, '')}/account/keys`
   if (status === 401 && !hasKey)
-    return [`Set MILLRACE_KEY to an API key with the scope ${scope}. Create one at ${page}.`]
+    return [`Set MILLRACE_KEY to an API key with the ${formatScopes(scopes)}. Create one at ${page}.`]
   if (status === 401)
     return [
-      `Check MILLRACE_KEY: the service does not accept it. Create an API key with the scope ${scope} at ${page}.`,
+      `Check MILLRACE_KEY: the service does not accept it. Create an API key with the ${formatScopes(scopes)} at ${page}.`,
     ]
   const missing = /scope="([^"]+)"/.exec(headers.get('www-authenticate') ?? '')?.[1]
   if (status === 403 && missing !== undefined)
@@ -63,8 +66,9 @@ function adviseOn(
   return status >= 500 ? [`Quote the request ${headers.get('x-request-id') ?? ''} when you report this.`] : []
 }
 
-/** Returns the code of the system's error that made `fetch` fail; null for any other error. */
+/** Returns the code of the system's error that made `fetch` fail or end; null for any other error. */
 function findSystemCode(error: unknown): string | null {
+  if (error instanceof DOMException && error.name === 'TimeoutError') return 'ETIMEDOUT'
   if (!(error instanceof TypeError)) return null
   const { cause } = error
   const [first] = cause instanceof AggregateError ? cause.errors : [cause]

@@ -42,25 +42,36 @@ export interface JobProgress {
 export const formatDetail = ({ label, progress, error }: JobProgress): string =>
   error ? clean(`${error.detail} (${error.code})`) : formatProgress(label, progress)
 
+/** Runs an action. If it fails or is interrupted, writes a line about the jobs that go on, with their id. */
+export async function withFarewell<T>(
+  { out }: Pick<Input, 'out'>,
+  line: string,
+  run: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await run()
+  } catch (error) {
+    out.note(line)
+    throw error
+  }
+}
+
 /**
  * Shows the progress of a job until it ends, then its result, and returns the exit status.
  * @param name shown before the status.
  */
-export async function awaitJob(
-  { api, out, io, onInterrupt }: Input,
-  id: string,
-  name: string,
-): Promise<number> {
-  onInterrupt(`The job goes on: npx millrace logs ${id} --follow`)
-  let last: Frame<JobState> | null = null
-  for await (const frame of api.jobs.events(id, { signal: io.signal })) {
-    if (frame.event !== 'status') continue
-    last = frame
-    const { status, label, progress } = frame.data
-    out.state([name, status, formatProgress(label, progress)].join('  ').trimEnd())
-  }
-  if (last === null) throw new Error(`The stream of job ${id} ended before the job`)
-  return showEnd(out, last.data, id)
+export function awaitJob({ api, out, io }: Input, id: string, name: string): Promise<number> {
+  return withFarewell({ out }, `The job goes on: npx millrace logs ${id} --follow`, async () => {
+    let last: Frame<JobState> | null = null
+    for await (const frame of api.jobs.events(id, { signal: io.signal })) {
+      if (frame.event !== 'status') continue
+      last = frame
+      const { status, label, progress } = frame.data
+      out.state([name, status, formatProgress(label, progress)].join('  ').trimEnd())
+    }
+    if (last === null) throw new Error(`The stream of job ${id} ended before the job`)
+    return showEnd(out, last.data, id)
+  })
 }
 
 function showEnd(out: Output, state: JobState, id: string): number {

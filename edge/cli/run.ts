@@ -94,7 +94,6 @@ async function runCommand(name: string, command: Command, words: readonly string
   const out = createOutput(io, values.json !== undefined)
   const onLost = () => out.note('The service does not answer; trying again')
   let api: Api | undefined
-  let farewell: string | null = null
   try {
     return await command.run({
       values,
@@ -105,16 +104,10 @@ async function runCommand(name: string, command: Command, words: readonly string
         api ??= createApi({ url, key, signal: io.signal, onLost })
         return api
       },
-      onInterrupt: (line) => {
-        farewell = line
-      },
     })
   } catch (error) {
-    if (io.signal.aborted && !(error instanceof RequestError)) {
-      if (farewell !== null) out.note(farewell)
-      return io.signal.reason as number
-    }
-    const failure = describeFailure(error, { url, hasKey: key !== undefined, scope: command.scope })
+    if (io.signal.aborted && !(error instanceof RequestError)) return io.signal.reason as number
+    const failure = describeFailure(error, { url, hasKey: key !== undefined, scopes: command.scopes })
     if (failure === null) throw error
     for (const line of failure.lines) out.note(line)
     return failure.status

@@ -2,16 +2,20 @@ import assert from 'node:assert/strict'
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { Readable } from 'node:stream'
 import { describe, test } from 'node:test'
 import { findNearest, parseDuration } from '../../edge/cli/arguments.ts'
-import { EVENT_NAMES } from '../../edge/cli/events.ts'
-import { describeFailure } from '../../edge/cli/failure.ts'
-import { clean, createOutput, formatDuration } from '../../edge/cli/output.ts'
-import { RequestError } from '../../edge/client/connection.ts'
+import * as logs from '../../edge/cli/commands/logs.ts'
+import { EVENT_NAMES, EVENT_SCOPES } from '../../edge/cli/events.ts'
+import { formatDuration } from '../../edge/cli/output.ts'
+import { MAX_EVENTS } from '../../edge/routes/jobs/shapes.ts'
+import { areaOfMessage } from '../../edge/routes/webhooks/events.ts'
+import { MAX_LOG_LINES } from '../../sql/jobs/log.ts'
 import { WEBHOOK_EVENTS } from '../../sql/webhooks/webhooks.ts'
-import { runCli } from './cli-help.ts'
+import { until } from '../until.ts'
+import { runCli, startCli } from './cli-help.ts'
 
-/** Arguments, help and texts of the command line, without a service. */
+/** Arguments and help of the command line, without a service. */
 
 const COMMANDS = [
   'enqueue',
@@ -24,7 +28,6 @@ const COMMANDS = [
   'webhooks trigger',
   'new task',
 ]
-const ID = '01a20118-fbcc-738c-80ed-00058e0e401d'
 const folder = mkdtempSync(join(tmpdir(), 'millrace-cli-'))
 
 describe('the help', () => {
@@ -46,7 +49,11 @@ describe('the help', () => {
       assert.equal(status, 0)
       assert.match(out, new RegExp(`^Usage: npx millrace ${name} `))
       assert.match(out, new RegExp(`^Example: npx millrace ${name} `, 'm'))
-      assert.equal(/^An API key needs the scope [a-z]+:(read|write)\.$/m.test(out), name !== 'new task')
+      const scopes = /^A key needs the scopes? (.*)\.$/m.exec(out)?.[1]?.split(', ')
+      assert.deepEqual(
+        scopes?.filter((scope) => !/^[a-z]+:(read|write)$/.test(scope)),
+        name === 'new task' ? undefined : [],
+      )
       for (const line of out.split('\n')) assert.ok(line.length <= 120, line)
       const options = [...out.matchAll(/^ {2}--([a-z-]+)/gm)].map(([, option]) => option!)
       const used = [...out.matchAll(/^Example: .*/gm)][0]![0].matchAll(/ --([a-z-]+)/g)
@@ -75,17 +82,16 @@ describe('wrong arguments', () => {
     ['enqueue a --args @/none', /^--args: can't read \/none: no such file$/m],
     [`enqueue a --args @${folder}`, /^--args: can't read .*: it is a folder$/m],
     ['enqueue a --delay soon', /^--delay must be a duration such as 30s, 10m, 2h or 1d, not soon$/m],
-    ['enqueue a --priority top', /^--priority: top is none of low, normal, high$/m],
-    ['enqueue a --when-busy never', /^--when-busy: never is none of wait/m],
+    ['enqueue a --priority top', /^--priority must be one of low, normal, high, not top$/m],
+    ['enqueue a --priority low,high', /^--priority must be one of low, normal, high, not low,high$/m],
+    ['enqueue a --when-busy wait,join', /^--when-busy must be one of wait, .*, not wait,join$/m],
+    ['enqueue a --key one --key two', /^--key is given twice$/m],
     ['enqueue words/count --queue other', /^--queue other: words\/count names the queue words$/m],
-    ['jobs --status lost', /^--status: lost is none of waiting, queued/m],
+    ['jobs --status failed,cancelled', /^--status must be one of waiting, .*, not failed,cancelled$/m],
     ['jobs --limit 0', /^--limit must be an integer from 1 to 10000, not 0$/m],
     ['jobs --limit many', /^--limit must be an integer/m],
     ['jobs extra', /^Unexpected argument: extra$/m],
-    [
-      'jobs --url mill',
-      /^The address of the service must be a URL such as http:\/\/127\.0\.0\.1:8000, not mill$/m,
-    ],
+    ['jobs --url mill', /^The address of the service must be a URL such as http:\/\/127\.0\.0\.1:8000$/m],
     ['logs', /^JOB is missing$/m],
     ['retry', /^JOB is missing$/m],
     ['cancel', /^JOB is missing$/m],
@@ -123,6 +129,34 @@ describe('wrong arguments', () => {
     assert.match(bad.err, /bad\.json must be JSON: /)
     assert.deepEqual([text.status, open.status, bad.status], [2, 2, 2])
   })
+
+  test('JSON in another encoding than UTF-8 is refused', async () => {
+    const file = join(folder, 'latin.json')
+    const bytes = Buffer.from('{"name":"é"}', 'latin1')
+    writeFileSync(file, bytes)
+    for (const [words, message] of [
+      [['batch', file], /latin\.json must be UTF-8$/m],
+      [['batch', '-'], /^The batch must be UTF-8$/m],
+      [['enqueue', 'a', '--args', `@${file}`], /latin\.json must be UTF-8$/m],
+    ] as const) {
+      const { status, err } = await runCli(words, { env, stdin: bytes })
+      assert.match(err, message)
+      assert.equal(status, 2)
+    }
+  })
+
+  test('Ctrl-C ends a command that waits for its standard input', async () => {
+    let isRead = false
+    const stdin = new Readable({
+      read: () => {
+        isRead = true
+      },
+    })
+    const command = startCli(['batch', '-'], { env, stdin })
+    await until('the input is read', () => isRead)
+    command.interrupt()
+    assert.deepEqual([await command.status, command.out(), command.err()], [130, '', ''])
+  })
 })
 
 test('the nearest name begins with the text or differs by a third at most', () => {
@@ -154,105 +188,28 @@ test('durations are read in seconds and written short', () => {
   ])
 })
 
-test('the events are those of the service', () => {
-  assert.deepEqual(EVENT_NAMES, WEBHOOK_EVENTS)
-})
-
-describe('output', () => {
-  const create = (isTTY: boolean, env: Record<string, string> = {}, columns = 20) => {
-    const texts = { out: '', err: '' }
-    const capture = (name: 'out' | 'err') => ({
-      isTTY,
-      columns,
-      write: (text: string) => {
-        texts[name] += text
-      },
-    })
-    const io = { stdout: capture('out'), stderr: capture('err'), env } as never
-    return { output: createOutput(io, false), out: () => texts.out, err: () => texts.err }
+test('a secret in a wrong argument is not shown', async () => {
+  const url = 'http://user:secret@127.0.0.1:1'
+  const hooks = ['webhooks', 'listen', '--forward']
+  for (const [words, env, message] of [
+    [['jobs'], { MILLRACE_URL: url }, /^The address of the service must have no user name and no password$/m],
+    [['jobs'], { MILLRACE_URL: `${url}:x` }, /^The address of the service must be a URL such as/m],
+    [['jobs'], { MILLRACE_KEY: 'secret\nsecret' }, /^The API key must have only printable ASCII characters/m],
+    [['jobs', '--api-key', 'secreté'], {}, /^The API key must have only printable ASCII characters/m],
+    [[...hooks, url], {}, /^--forward must have no user name and no password$/m],
+    [[...hooks, 'http://a/b', '--port', '1', '--address', url], {}, /^--address must have no user name/m],
+  ] as const) {
+    const { status, out, err } = await runCli(words, { env })
+    assert.match(err, message)
+    assert.deepEqual([status, out, err.includes('secret')], [2, '', false])
   }
-
-  test('has colours and a cut at the width only on a terminal', () => {
-    const row = ['1', ['green', 'done'], 'a long detail of a job'] as const
-    const pipe = create(false)
-    pipe.output.table(['ID', 'STATUS', 'DETAIL'], [row])
-    assert.equal(pipe.out(), 'ID  STATUS  DETAIL\n1   done    a long detail of a job\n')
-    const terminal = create(true)
-    terminal.output.table(['ID', 'STATUS', 'DETAIL'], [row])
-    assert.ok(terminal.out().includes('\u001b[32mdone    \u001b[39m'))
-    const plain = create(true, { NO_COLOR: '1' })
-    plain.output.table(['ID', 'STATUS', 'DETAIL'], [row])
-    assert.equal(plain.out(), 'ID  STATUS  DETAIL\n1   done    a long …\n')
-  })
-
-  test('a state replaces the last one on a terminal, and has a line elsewhere', () => {
-    const pipe = create(false)
-    for (const text of ['one', 'one', 'two']) pipe.output.state(text)
-    assert.equal(pipe.err(), 'one\ntwo\n')
-    const terminal = create(true, {}, 0)
-    for (const text of ['one', 'two']) terminal.output.state(text)
-    terminal.output.line('result')
-    assert.equal(terminal.err(), 'one\r\u001b[Ktwo\r\u001b[K')
-    assert.equal(terminal.out(), 'result\n')
-  })
-
-  test('never contains control characters of a job', () => {
-    assert.equal(clean('a\u001b[2Jb\r\nc\u009b'), 'a [2Jb c ')
-  })
 })
 
-describe('a failed request', () => {
-  const context = { url: 'http://mill', hasKey: true, scope: 'jobs:read' }
-  const refuse = (status: number, problem: object | null, headers = {}, more = {}) =>
-    describeFailure(new RequestError(new Response(null, { status, headers }), problem as never), {
-      ...context,
-      ...more,
-    })!
-
-  test('shows detail, code, fields and what to do', () => {
-    const problem = { detail: 'Nope\u001b', code: 'some.code' }
-    assert.deepEqual(refuse(404, problem), { status: 3, lines: ['Nope  (some.code)'] })
-    assert.match(
-      refuse(401, problem).lines[1]!,
-      /^Check MILLRACE_KEY: .* scope jobs:read at http:\/\/mill\/account\/keys\.$/,
-    )
-    assert.match(
-      refuse(401, problem, {}, { hasKey: false }).lines[1]!,
-      /^Set MILLRACE_KEY to an API key with the scope jobs:read\./,
-    )
-    const header = {
-      'www-authenticate': 'Bearer realm="Millrace", error="insufficient_scope", scope="webhooks:write"',
-    }
-    assert.match(refuse(403, problem, header).lines[1]!, /scope webhooks:write\./)
-    assert.match(refuse(429, problem).lines[1]!, /^Try again later/)
-    assert.match(refuse(500, problem, { 'x-request-id': 'r1' }).lines[1]!, /^Quote the request r1 /)
-    const errors = [1, 2].map((n) => ({ loc: ['body', `f${n}`], msg: 'is missing', type: 'x' }))
-    assert.deepEqual(refuse(422, { ...problem, errors }).lines.slice(1), [
-      '  body.f1: is missing',
-      '  body.f2: is missing',
-    ])
-  })
-
-  test('of something else names the address', () => {
-    assert.deepEqual(refuse(404, { detail: 'No such path', code: 'route.missing' }).lines.length, 2)
-    assert.match(refuse(404, null).lines[0]!, /^http:\/\/mill answered 404 without an error of Millrace$/)
-    assert.equal(refuse(502, null).status, 4)
-    const fail = (cause: unknown) => describeFailure(new TypeError('fetch failed', { cause }), context)
-    const system = (code: string) => Object.assign(new Error(code), { code })
-    assert.match(fail(system('ECONNREFUSED'))!.lines[1]!, /^Start one with `npm start`/)
-    assert.match(fail(new AggregateError([system('ECONNREFUSED')]))!.lines[0]!, /^No service answers/)
-    assert.match(fail(system('ENOTFOUND'))!.lines[0]!, /is unknown$/)
-    assert.deepEqual(fail(system('ECONNRESET')), {
-      status: 4,
-      lines: ["http://mill can't be reached: ECONNRESET", 'Check MILLRACE_URL or --url.'],
-    })
-    assert.equal(describeFailure(new TypeError('x is not a function'), context), null)
-    assert.equal(describeFailure(new Error('a fault'), context), null)
-  })
-
-  test('reaches the terminal with status 4 if no service is there', async () => {
-    const { status, err } = await runCli(['logs', ID], { env: { MILLRACE_URL: 'http://127.0.0.1:9999' } })
-    assert.equal(status, 4)
-    assert.match(err, /^No service answers at http:\/\/127\.0\.0\.1:9999\n/)
-  })
+test('the events, their scopes and the limits of logs are those of the service', () => {
+  assert.deepEqual(EVENT_NAMES, WEBHOOK_EVENTS)
+  assert.deepEqual(
+    Object.values(EVENT_SCOPES),
+    WEBHOOK_EVENTS.map((event) => `${areaOfMessage(event)}:read`),
+  )
+  assert.deepEqual([logs.MAX_EVENTS, logs.MAX_LOG_LINES], [MAX_EVENTS, MAX_LOG_LINES])
 })

@@ -1,7 +1,7 @@
 import type { JobState } from '../../client/connection.ts'
 import { defineCommand, type Input } from '../command.ts'
 import { STATUS, UsageError } from '../io.ts'
-import { colourOf, formatDetail, formatProgress } from '../jobs.ts'
+import { colourOf, formatDetail, formatProgress, withFarewell } from '../jobs.ts'
 import { readJson, readJsonFile } from '../json.ts'
 
 interface AddedBatch {
@@ -22,7 +22,7 @@ export const batch = defineCommand({
     wait: { about: 'show the progress, then the numbers of jobs; exit status 1 unless all are done' },
   },
   example: 'batch nightly.json --wait',
-  scope: 'batches:write',
+  scopes: ['batches:write'],
   run: async (input) => {
     const { api, out, values } = input
     const file = input.args[0]!
@@ -35,7 +35,8 @@ export const batch = defineCommand({
     const added = await api.call<AddedBatch>('POST', '/api/v1/batches', {
       body: Array.isArray(body) ? { jobs: body } : body,
     })
-    if (values.wait) return awaitBatch(input, added)
+    if (values.wait)
+      return withFarewell(input, `The batch ${added.batch_id} goes on`, () => awaitBatch(input, added))
     if (out.isJson) out.json(added)
     else {
       out.line(added.batch_id)
@@ -46,11 +47,7 @@ export const batch = defineCommand({
 })
 
 /** Shows the progress of a batch and the jobs that do not succeed, then its totals. */
-async function awaitBatch(
-  { api, io, out, onInterrupt }: Input,
-  { batch_id: id }: AddedBatch,
-): Promise<number> {
-  onInterrupt(`The batch ${id} goes on`)
+async function awaitBatch({ api, io, out }: Input, { batch_id: id }: AddedBatch): Promise<number> {
   for await (const { event, data } of api.events<JobState>(`/api/v1/batches/${id}/events`, {
     signal: io.signal,
   })) {

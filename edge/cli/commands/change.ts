@@ -1,5 +1,6 @@
 import { RequestError } from '../../client/connection.ts'
 import { defineCommand, type Input } from '../command.ts'
+import { statusOf } from '../failure.ts'
 import { STATUS } from '../io.ts'
 import { awaitJob, type Job } from '../jobs.ts'
 import { clean } from '../output.ts'
@@ -11,7 +12,7 @@ export const retry = defineCommand({
   about: 'Adds a new job for each failed one, and writes the id of each new job.',
   options: { wait: { about: 'show the progress and result of each new job' } },
   example: 'retry 01a20118-fbcc-738c-80ed-00058e0e401d --wait',
-  scope: 'jobs:write',
+  scopes: ['jobs:write'],
   run: (input) =>
     forEachJob(input, async (id) => {
       const job = await input.api.call<Job>('POST', `/api/v1/jobs/${encodeURIComponent(id)}/retry`)
@@ -27,7 +28,7 @@ export const cancel = defineCommand({
   about: 'Cancels jobs. A running job is asked to stop, and killed if it does not.',
   options: {},
   example: 'cancel 01a20118-fbcc-738c-80ed-00058e0e401d',
-  scope: 'jobs:write',
+  scopes: ['jobs:write'],
   run: (input) =>
     forEachJob(input, async (id) => {
       const job = await input.api.call<Job>('DELETE', `/api/v1/jobs/${encodeURIComponent(id)}`)
@@ -47,7 +48,7 @@ async function forEachJob(input: Input, run: (id: string) => Promise<number>): P
       if (input.args.length === 1 || !(error instanceof RequestError) || error.response.status === 401)
         throw error
       input.out.note(clean(`${id}: ${error.message}`))
-      highest = STATUS.refused
+      highest = Math.max(highest, statusOf(error))
     }
   }
   return highest

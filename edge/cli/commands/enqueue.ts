@@ -1,4 +1,4 @@
-import { parseDuration, parseList } from '../arguments.ts'
+import { parseChoice, parseDuration } from '../arguments.ts'
 import { defineCommand } from '../command.ts'
 import { STATUS, UsageError } from '../io.ts'
 import { awaitJob } from '../jobs.ts'
@@ -31,16 +31,13 @@ export const enqueue = defineCommand({
     wait: { about: 'show the progress, then the result (needs jobs:read); exit status 1 if the job fails' },
   },
   example: `enqueue io_simulation_task --args '{"operations":5}' --wait`,
-  scope: 'tasks:write',
+  scopes: ['tasks:write'],
   run: async (input) => {
     const { values, api, out } = input
     const { queue, task } = parseTask(input.args[0]!, values.queue)
     const args = values.args === undefined ? {} : await readJson('--args', values.args, input.io)
     if (typeof args !== 'object' || args === null || Array.isArray(args))
       throw new UsageError('--args must be a JSON object')
-    const [priority] = values.priority === undefined ? [] : parseList('priority', values.priority, PRIORITIES)
-    const [whenBusy] =
-      values['when-busy'] === undefined ? [] : parseList('when-busy', values['when-busy'], WHEN_BUSY)
     const job = await api.call<Enqueued>('POST', '/api/v1/tasks/enqueue', {
       query: { after: values.after },
       body: {
@@ -48,8 +45,8 @@ export const enqueue = defineCommand({
         queue_type: queue,
         args,
         key: values.key,
-        when_busy: whenBusy,
-        priority,
+        when_busy: parseChoice('when-busy', values['when-busy'], WHEN_BUSY),
+        priority: parseChoice('priority', values.priority, PRIORITIES),
         delay_seconds: values.delay === undefined ? undefined : parseDuration('delay', values.delay),
       },
     })

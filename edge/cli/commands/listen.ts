@@ -5,8 +5,9 @@ import type { AddressInfo } from 'node:net'
 import { hostname } from 'node:os'
 import { buffer } from 'node:stream/consumers'
 import { RequestError } from '../../client/connection.ts'
+import { parseUrl } from '../api.ts'
 import { defineCommand, type Input } from '../command.ts'
-import { EVENT_NAMES, parseEvent } from '../events.ts'
+import { EVENT_NAMES, EVENT_SCOPES, parseEvent } from '../events.ts'
 import { UsageError } from '../io.ts'
 import { clean, formatDuration, formatTime } from '../output.ts'
 
@@ -34,14 +35,20 @@ export const listen = defineCommand({
   about: 'Forwards the webhooks of the account to a program on this machine until Ctrl-C.',
   notes: `Adds an endpoint that ends with this command. Deliveries arrive as the service signs and retries them; the secret
 is shown at the start. The service must reach this machine: it runs here, or --address names a tunnel.
-Events: ${EVENT_NAMES.join(', ')}.`,
+Events: ${EVENT_NAMES.join(', ')}.
+With --events, a key needs only the scopes of these.`,
   options,
   example: 'webhooks listen --forward http://127.0.0.1:3000/hooks --events job.done,job.failed',
-  scope: 'webhooks:write',
+  scopes: ['webhooks:write', ...new Set(Object.values(EVENT_SCOPES))],
   run: async (input) => {
     const { values, io } = input
-    const forward = parseUrl('forward', values.forward)
-    const address = values.address === undefined ? undefined : parseUrl('address', values.address)
+    if (values.forward === undefined)
+      throw new UsageError(`--forward is missing: --forward ${options.forward.value}`)
+    const forward = parseUrl('--forward', values.forward, 'http://127.0.0.1:3000/hooks')
+    const address =
+      values.address === undefined
+        ? undefined
+        : parseUrl('--address', values.address, 'https://tunnel.example.com')
     if (address !== undefined && values.port === undefined) throw new UsageError('--address needs --port')
     const events = values.events === undefined ? EVENT_NAMES : values.events.split(',').map(parseEvent)
     const path = `/${randomUUID()}`
@@ -62,14 +69,6 @@ Events: ${EVENT_NAMES.join(', ')}.`,
     return io.signal.reason as number
   },
 })
-
-/** @throws UsageError */
-function parseUrl(name: string, text: string | undefined): string {
-  if (text === undefined) throw new UsageError(`--${name} is missing: --${name} ${options.forward.value}`)
-  if (!/^https?:\/\//.test(text) || !URL.canParse(text))
-    throw new UsageError(`--${name} must be a URL such as http://127.0.0.1:3000/hooks, not ${text}`)
-  return text
-}
 
 /** Opens the server and returns its port. @throws UsageError if the port cannot be used. */
 async function open(server: Server, port: number): Promise<number> {
@@ -92,6 +91,7 @@ async function addEndpoint(
   forward: string,
 ): Promise<() => Promise<void>> {
   const description = `npx millrace webhooks listen on ${hostname()}`
+  const page = `${api.url.replace(/\/$/, '')}/account/webhooks`
   let added: { readonly id: number; readonly secret: string }
   try {
     // Ctrl-C must not cut this request: the endpoint would remain.
@@ -104,6 +104,8 @@ async function addEndpoint(
       out.note(
         `The service may not deliver to ${url}. Open a tunnel to this machine, and name it in --address.`,
       )
+    if (!(error instanceof RequestError))
+      out.note(`If the service has received the request, its endpoint remains: see ${page}`)
     throw error
   }
   const { id, secret } = added
@@ -118,7 +120,7 @@ async function addEndpoint(
       await api.call('DELETE', `/api/v1/webhooks/${id}`, { signal: AbortSignal.timeout(REQUEST_TIMEOUT_MS) })
       out.note('The endpoint is deleted')
     } catch {
-      out.note(`The endpoint ${id} was not deleted: see ${api.url.replace(/\/$/, '')}/account/webhooks`)
+      out.note(`The endpoint ${id} was not deleted: see ${page}`)
     }
   }
 }
@@ -197,6 +199,6 @@ async function forwardMessage(
   } catch (failure) {
     const { cause, name } = failure as Error
     const error = (cause as NodeJS.ErrnoException | undefined)?.code ?? name
-    return { status: null, error, headers: {}, body: `${forward} did not answer: ${error}` }
+    return { status: null, error, headers: {}, body: `The program did not answer: ${error}` }
   }
 }

@@ -1,6 +1,7 @@
 import { fileURLToPath } from 'node:url'
+import { parseChoice } from '../arguments.ts'
 import { defineCommand } from '../command.ts'
-import { STATUS, UsageError } from '../io.ts'
+import { STATUS } from '../io.ts'
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url))
 const POOLS = ['io', 'cpu', 'children', 'model'] as const
@@ -14,11 +15,9 @@ export const newTask = defineCommand({
     pool: { value: 'POOL', about: `${POOLS.join(', ')}; default io` },
   },
   example: 'new task mill.grind',
-  scope: null,
+  scopes: [],
   run: async ({ args, values, out }) => {
-    const pool = POOLS.find((name) => name === (values.pool ?? 'io'))
-    if (pool === undefined)
-      throw new UsageError(`--pool must be one of ${POOLS.join(', ')}, not ${values.pool}`)
+    const pool = parseChoice('pool', values.pool, POOLS) ?? 'io'
     const { writeTask } = await import('../task-files.ts')
     const { name, test, files } = writeTask(ROOT, args[0]!, { queue: values.queue, pool })
     if (out.isJson) out.json({ name, files })
