@@ -68,7 +68,7 @@ if (names.length === 0 || names.some((name) => BENCHMARKS[name] === undefined)) 
 
 // The run writes another report, maybe to the same file.
 const earlier = flags.against === undefined ? null : readReport(flags.against)
-let stack: Stack | null = null
+let stack = null as Stack | null
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => {
     void Promise.resolve(stack?.stop()).finally(() => process.exit(130))
