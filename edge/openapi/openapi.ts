@@ -186,8 +186,9 @@ function buildResponses(
       ...(Object.keys(content).length === 0 ? {} : { content }),
     },
   }
-  for (const [status, description] of Object.entries(route.alsoAnswers ?? {})) {
-    const schema = status === '202' ? Accepted : Number(status) < 300 ? route.response : undefined
+  for (const [status, answer] of Object.entries(route.alsoAnswers ?? {})) {
+    const [description, own] = typeof answer === 'string' ? [answer] : answer
+    const schema = own ?? (status === '202' ? Accepted : Number(status) < 300 ? route.response : undefined)
     const body = schema === undefined ? {} : { content: json(schema) }
     responses[status] = { description, ...body }
   }

@@ -166,8 +166,8 @@ interface Declaration<
   readonly response?: R
   /** Status of a success; default 200, or 204 without a response. */
   readonly status?: number
-  /** Meanings of additional success statuses, for the reference. */
-  readonly alsoAnswers?: Readonly<Record<number, string>>
+  /** Meanings of additional statuses, for the reference, with the schema of a body that is not that of a success. */
+  readonly alsoAnswers?: Readonly<Record<number, string | readonly [meaning: string, body: z.ZodType]>>
   /** Media types or media range of a response that is not JSON. */
   readonly produces?: string | readonly string[]
   /** Example of a response that is not JSON, for the reference. */

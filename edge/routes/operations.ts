@@ -76,7 +76,7 @@ const readinessRoute = route({
   path: '/ready',
   summary: 'Check that the database is available and migrated',
   response: Readiness,
-  alsoAnswers: { 503: 'Not ready' },
+  alsoAnswers: { 503: ['Not ready', Readiness] },
   handle: async ({ edge }) => {
     const { state, admin } = await readReadiness(edge)
     const writable = edge.healthCheck.state === 'writable'

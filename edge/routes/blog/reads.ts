@@ -19,6 +19,7 @@ import { buildPageQueryFields, buildPageValues } from '../../pipeline/request/li
 import { type Answer, answerCompactJson, route } from '../../pipeline/route.ts'
 import {
   answerPost,
+  MovedPost,
   PAGE_SIZES,
   Post,
   PostList,
@@ -88,7 +89,7 @@ export const readRoutes = [
     params: SlugParams,
     response: Post,
     alsoAnswers: {
-      301: 'The slug has changed. `Location` has the new address, and the body the new slug: `{slug}`',
+      301: ['The slug has changed. `Location` has the new address, and the body the new slug', MovedPost],
     },
     errors: ['post.missing'],
     handle: async ({ params, edge }) => {
