@@ -85,9 +85,10 @@ export const BODY_BYTES = 16 * 1024 * 1024
 export const PAGE_SIZES = { max: 100, fallback: 20 }
 export const TagSlug = z.string().max(LIMITS.tag_slug)
 
-// Both parameters are named `post`, because the API reference allows only one name for a path segment.
 /** Body of a redirect from a former slug. */
 export const MovedPost = z.strictObject({ slug: z.string() }).meta({ id: 'MovedPost' })
+
+// Both parameters are named `post`, because the API reference allows only one name for a path segment.
 export const SlugParams = z.object({ post: z.string().max(LIMITS.slug).describe('Slug of the post') })
 export const PostParams = z.object({ post: LongRowId })
 export const TagParams = z.object({ tag_id: LongRowId })
