@@ -24,7 +24,7 @@ export const CONTENT_STATUSES = {
 } as const
 
 /** Errors of routes that serve stored bytes. */
-export const CONTENT_ERRORS = ['request.range', 'document.bytes_missing', 'document.store_failed'] as const
+export const CONTENT_ERRORS = ['document.bytes_missing', 'document.store_failed'] as const
 
 interface Content {
   readonly etag: string

@@ -247,6 +247,7 @@ function groupErrors(
     codes.add('request.cross_site')
   if (route.stream !== undefined || route.follow !== undefined) codes.add('stream.limited')
   if (route.limit !== undefined) codes.add('request.limited')
+  if (route.alsoAnswers?.[206] !== undefined) codes.add('request.range')
   if (findRequiredRole(auth, settings) !== null) {
     codes.add('auth.forbidden')
     if (settings.requireAdminTotp) codes.add('auth.admin_factor')

@@ -70,7 +70,6 @@ export const previewRoutes = [
 once the whole preview is stored. HEAD generates nothing.`,
     params: z.object({ voice_id: z.string() }),
     query: PreviewQuery,
-    errors: [...sharedOptions.errors, 'request.range'],
     alsoAnswers: {
       202: 'The job of the preview, if it takes long: `{job_id}`',
       ...CONTENT_STATUSES,

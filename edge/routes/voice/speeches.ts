@@ -103,14 +103,7 @@ arrives. Supports \`If-None-Match\`, \`Range\` and \`If-Range\`; a range of an i
     params,
     produces: 'audio/mpeg',
     alsoAnswers: { 202: 'The job of the speech, if it takes long: `{job_id}`', ...CONTENT_STATUSES },
-    errors: [
-      'voice.speech_missing',
-      'request.range',
-      'ai.missing_key',
-      'ai.refused',
-      'ai.failed',
-      'ai.interrupted',
-    ],
+    errors: ['voice.speech_missing', 'ai.missing_key', 'ai.refused', 'ai.failed', 'ai.interrupted'],
     raw: async ({ params: { job_id: jobId }, caller, edge, request, responder, head }) => {
       const { ownerId, seesAll } = viewerOf(caller)
       const stored = await edge.db.maybeOne(findSpeech(jobId, ownerId, seesAll))
