@@ -9,12 +9,12 @@ import { SecretKeys } from '../../tasks/platform/keys.ts'
 import { openKeys } from '../../tasks/platform/stored-keys.ts'
 import { reseal } from '../../tasks/system/reseal.ts'
 import { createTestDatabase } from '../database.ts'
-import { computeCode, computeCurrentStep } from '../totp.ts'
+import { computeCode, computeCurrentStep, decodeBase32 } from '../totp.ts'
 import { assertRefused, getMe, KEY_INVALID, TOKEN_INVALID } from './accounts-help.ts'
 import { requestKey } from './api-keys-help.ts'
 import { createEmail, PASSWORD, startEdge } from './harness.ts'
 import { createMailboxOf } from './mailbox.ts'
-import { enableTotp, signInWith } from './totp-help.ts'
+import { enableTotp, signInWith, TOTP_PATH } from './totp-help.ts'
 
 /**
  * Edges with the keys of each step of a rotation. In steps 0 and 1 all of them accept the tokens of each other. Then
@@ -100,6 +100,20 @@ test('a code whose secret no key opens is no wrong guess, and a recovery code st
   }
   const recovery = { recovery_code: account.recoveryCodes[0]! }
   assert.equal((await signInWith(api, account.email, recovery)).status, 200)
+})
+
+test('a setup whose secret no key opens has to begin again, and counts no wrong guess', async () => {
+  const account = await before.register(createEmail())
+  const keys = new SecretKeys({ secrets: [LOST], stored: prepared.keys.material.stored })
+  const api = await startEdge(url, { keys, env })
+  const token = (await signInWith(api, account.email)).json.access_token
+  const begun = await before.post(TOTP_PATH, { token: account.token, json: {} })
+  const code = computeCode(decodeBase32(begun.json.secret), computeCurrentStep())
+  for (let n = 0; n < 4; n++) {
+    const refused = await api.post(`${TOTP_PATH}/confirm`, { token, json: { code } })
+    assert.deepEqual([refused.status, refused.json.code], [409, 'account.totp_unbegun'])
+  }
+  assert.equal((await signInWith(api, account.email)).status, 200)
 })
 
 describe('a repeated request with an Idempotency-Key', () => {

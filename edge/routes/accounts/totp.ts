@@ -194,7 +194,8 @@ async function confirmSetup(
     const account = await tx.maybeOne(findCredentialsById(id))
     if (account === null) throw fail('auth.required')
     const subject = deriveLoginFailureKey(edge, input.request, account.email, { id, ...account })
-    const step = findStep(edge, pending, body.code) ?? -1
+    const step = findStep(edge, pending, body.code)
+    if (step === null) throw fail('account.totp_unbegun')
     // A wrong code counts as a failed login, because a stolen session must not allow unlimited guesses.
     const login = decideLogin(subject, step >= 0, loginMaxFailures, loginLockSeconds)
     const { outcome } = await tx.one(login)
