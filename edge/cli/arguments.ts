@@ -1,4 +1,5 @@
 import { parseArgs } from 'node:util'
+import { findNearestName } from '../../tasks/platform/nearest-name.ts'
 import type { Command, Options, Values } from './command.ts'
 import { UsageError } from './io.ts'
 
@@ -71,31 +72,8 @@ function checkCount(args: readonly string[], wanted: string): void {
 
 /** Returns the end of a message about an unknown name: the nearest known one, if any is near. */
 function suggest(name: string, known: Options): string {
-  const nearest = findNearest(name, Object.keys(known))
+  const nearest = findNearestName(name, Object.keys(known))
   return nearest === null ? '' : `; did you mean --${nearest}?`
-}
-
-/** Returns the known name that differs least from a name, or begins with it; null if none is near. */
-export function findNearest(name: string, known: readonly string[]): string | null {
-  const [best] = known
-    .map((candidate) => ({
-      candidate,
-      distance: candidate.startsWith(name) ? 0 : countEdits(name, candidate),
-    }))
-    .sort((a, b) => a.distance - b.distance)
-  return best !== undefined && best.distance <= Math.max(1, name.length / 3) ? best.candidate : null
-}
-
-/** Returns the Levenshtein distance of two texts. */
-function countEdits(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index)
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i]
-    for (let j = 1; j <= b.length; j++)
-      next.push(Math.min(row[j]! + 1, next[j - 1]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1)))
-    row = next
-  }
-  return row[b.length]!
 }
 
 /** Returns the help of a command. */

@@ -1,5 +1,5 @@
 import type { WebhookEvent } from '../../sql/webhooks/webhooks.ts'
-import { findNearest } from './arguments.ts'
+import { findNearestName } from '../../tasks/platform/nearest-name.ts'
 import { UsageError } from './io.ts'
 
 // A record, so that the compiler reports a missing event. Importing the list of the service would load its database code.
@@ -21,7 +21,7 @@ export const EVENT_NAMES = Object.keys(EVENT_SCOPES) as readonly WebhookEvent[]
 /** Returns the name of an event. @throws UsageError */
 export function parseEvent(name: string): WebhookEvent {
   if (Object.hasOwn(EVENT_SCOPES, name)) return name as WebhookEvent
-  const nearest = findNearest(name, EVENT_NAMES)
+  const nearest = findNearestName(name, EVENT_NAMES)
   const hint = nearest === null ? `the events are ${EVENT_NAMES.join(', ')}` : `did you mean ${nearest}?`
   throw new UsageError(`Unknown event ${name}; ${hint}`)
 }

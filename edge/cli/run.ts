@@ -1,6 +1,7 @@
+import { findNearestName } from '../../tasks/platform/nearest-name.ts'
 import { RequestError } from '../client/connection.ts'
 import { type Api, createApi } from './api.ts'
-import { findNearest, formatHelp, formatPairs, parseArguments } from './arguments.ts'
+import { formatHelp, formatPairs, parseArguments } from './arguments.ts'
 import type { Command } from './command.ts'
 import { describeFailure } from './failure.ts'
 import { type Io, STATUS, UsageError } from './io.ts'
@@ -78,7 +79,7 @@ function describeUnknown(words: readonly string[]): string {
   const names = Object.keys(COMMANDS)
   const group = names.filter((name) => name.startsWith(`${words[0]} `))
   if (group.length > 0) return `Commands of ${words[0]}: ${group.join(', ')}`
-  const nearest = findNearest(words[0]!, names)
+  const nearest = findNearestName(words[0]!, names)
   const hint = nearest === null ? 'See: npx millrace --help' : `Did you mean ${nearest}?`
   return `Unknown command: ${words[0]}. ${hint}`
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Readable } from 'node:stream'
 import { describe, test } from 'node:test'
-import { findNearest, parseDuration } from '../../edge/cli/arguments.ts'
+import { parseDuration } from '../../edge/cli/arguments.ts'
 import * as logs from '../../edge/cli/commands/logs.ts'
 import { EVENT_NAMES, EVENT_SCOPES } from '../../edge/cli/events.ts'
 import { formatDuration } from '../../edge/cli/output.ts'
@@ -157,19 +157,6 @@ describe('wrong arguments', () => {
     command.interrupt()
     assert.deepEqual([await command.status, command.out(), command.err()], [130, '', ''])
   })
-})
-
-test('the nearest name begins with the text or differs by a third at most', () => {
-  const names = ['queue', 'priority', 'wait', 'when-busy']
-  for (const [given, nearest] of [
-    ['que', 'queue'],
-    ['quue', 'queue'],
-    ['prority', 'priority'],
-    ['wiat', null],
-    ['wit', 'wait'],
-    ['x', null],
-  ] as const)
-    assert.equal(findNearest(given, names), nearest, given)
 })
 
 test('durations are read in seconds and written short', () => {

@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { parseEnv } from 'node:util'
 import { hostOf, isLoopback } from '../addresses.ts'
+import { findNearestName } from '../nearest-name.ts'
 import { ENV_FILE } from './environment.ts'
 import { SETTING_NAMES, type Settings } from './settings.ts'
 
@@ -41,27 +42,7 @@ export function findUnknownNames(text: string): string[] {
     (name) => !SETTING_NAMES.includes(name) && !OTHER_VARIABLES.test(name),
   )
   return unknown.map((name) => {
-    const nearest = findNearestName(name)
+    const nearest = findNearestName(name.toUpperCase(), SETTING_NAMES)
     return `${ENV_FILE}: unknown setting ${name}${nearest === null ? '' : `; did you mean ${nearest}?`}`
   })
-}
-
-/** Returns the setting with the smallest edit distance; null if more than a third of the letters differ. */
-function findNearestName(name: string): string | null {
-  const wanted = name.toUpperCase()
-  const byDistance = SETTING_NAMES.map((known) => ({ known, distance: computeEditDistance(wanted, known) }))
-  const { known, distance } = byDistance.reduce((a, b) => (b.distance < a.distance ? b : a))
-  return distance <= wanted.length / 3 ? known : null
-}
-
-/** Returns the Levenshtein distance: insertions, deletions and replacements that turn one text into the other. */
-function computeEditDistance(from: string, to: string): number {
-  let row = Array.from({ length: to.length + 1 }, (_, i) => i)
-  for (const [i, letter] of [...from].entries()) {
-    const next = [i + 1]
-    for (let j = 0; j < to.length; j++)
-      next.push(Math.min(row[j + 1]! + 1, next[j]! + 1, row[j]! + Number(letter !== to[j])))
-    row = next
-  }
-  return row.at(-1)!
 }
