@@ -1,5 +1,6 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
+import { endWithParent } from '../platform/parent.ts'
 
 /** Compiles and applies JSON Schemas, as the entry point of a process. It ends with its parent, or after an idle time. */
 
@@ -16,8 +17,8 @@ export interface SchemaProblem {
   readonly message: string
 }
 
-/** A process answers each request twice: when the check starts, and with the problems. */
-export type CheckReply = 'started' | readonly (SchemaProblem | null)[]
+/** A process answers each request twice: with its CPU time (ms) when the check starts, and with the problems. */
+export type CheckReply = number | readonly (SchemaProblem | null)[]
 
 // Validators by the text of their schema, oldest first.
 const compiled = new Map<string, ValidateFunction>()
@@ -79,10 +80,11 @@ function parsePointer(pointer: string, root: unknown): (string | number)[] {
 
 const idleMs = Number(process.argv[2])
 let idle = setTimeout(() => process.exit(), idleMs)
-process.on('disconnect', () => process.exit())
+endWithParent()
 process.on('message', (request: CheckRequest) => {
   clearTimeout(idle)
-  process.send!('started' satisfies CheckReply)
+  const { user, system } = process.cpuUsage()
+  process.send!(((user + system) / 1000) satisfies CheckReply)
   // The first answer leaves before the check blocks the event loop.
   setImmediate(() => {
     process.send!(check(request) satisfies CheckReply)

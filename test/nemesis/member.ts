@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
+import { listChildPids } from '../child-pids.ts'
 import type { Link } from '../flow/link.ts'
 import { type Child, launchProcess } from '../service.ts'
 
@@ -75,17 +75,7 @@ export class Member {
   /** Returns the ids of the process's direct children. */
   listChildPids(): number[] {
     const pid = this.#child?.process.pid
-    if (pid === undefined) return []
-    return readdirSync('/proc').flatMap((name) => {
-      if (!/^\d+$/.test(name)) return []
-      try {
-        // The command name may contain anything, so parse after its last bracket.
-        const stat = readFileSync(`/proc/${name}/stat`, 'utf8')
-        return Number(stat.slice(stat.lastIndexOf(')') + 2).split(' ')[1]) === pid ? [Number(name)] : []
-      } catch {
-        return []
-      }
-    })
+    return pid === undefined ? [] : listChildPids(pid)
   }
 
   /** Stops the member permanently: sends SIGTERM, and SIGKILL after 15 s. */

@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
+import { listChildPids } from '../child-pids.ts'
 
 // Linux fixes USER_HZ at 100 in its interface to user space.
 const MS_PER_TICK = 10
@@ -38,12 +39,7 @@ function readBusyTicks(): number {
 }
 
 /** Returns the ids of a process and its current children. For PostgreSQL, these are the server and all backends. */
-export function listFamilyPids(pid: number): number[] {
-  const children = readdirSync('/proc').filter(
-    (name) => /^\d+$/.test(name) && readStatFields(Number(name))?.[1] === String(pid),
-  )
-  return [pid, ...children.map(Number)]
-}
+export const listFamilyPids = (pid: number): number[] => [pid, ...listChildPids(pid)]
 
 /** Returns the resident memory of a process in bytes. */
 export const readResidentBytes = (pid: number): number => readStatusBytes(pid, 'VmRSS')

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict'
+import { fork } from 'node:child_process'
 import { after, test } from 'node:test'
+import { readUsage } from '../../tasks/platform/process-usage.ts'
 import { createSchemaChecker } from '../../tasks/worker-queues/schema-checker.ts'
+import { listChildPids } from '../child-pids.ts'
+import { until } from '../until.ts'
 
 const checker = createSchemaChecker()
-// Long enough for a process to start on a busy machine.
-const impatient = createSchemaChecker(2_000)
+const impatient = createSchemaChecker(200)
 after(() => {
   checker.close()
   impatient.close()
@@ -50,4 +53,47 @@ test('a schema that takes too long is stopped, and others go on meanwhile', asyn
   assert.deepEqual(await slow, [problem, problem])
   assert.deepEqual(await impatient.check(1, createEvilNesting(), ['1']), [problem])
   assert.deepEqual(await impatient.check(1, EVIL_PATTERN, ['"aaa"']), [null])
+})
+
+const BUSY = { code: 'database.busy' }
+const listCheckers = (parent = process.pid): number[] => listChildPids(parent, 'schema-process')
+const readCpuMs = (pid: number): number => readUsage(pid)?.cpuMs ?? 0
+const computes = (pid: number, since: number) =>
+  until('the process computes', () => readCpuMs(pid) > since + 50)
+
+/** Returns a checker and its process, which has answered. */
+async function startChecker() {
+  const others = new Set(listCheckers())
+  const own = createSchemaChecker(60_000, 3_000)
+  after(() => own.close())
+  await until('a process has started', () => own.check(1, {}, ['1']).catch(() => null))
+  const [pid] = listCheckers().filter((one) => !others.has(one))
+  return { own, pid: pid! }
+}
+
+for (const signal of ['SIGSTOP', 'SIGKILL'] as const)
+  test(`a process that gets ${signal} during a check does not blame the schema`, async () => {
+    const { own, pid } = await startChecker()
+    const before = readCpuMs(pid)
+    const checked = assert.rejects(own.check(1, EVIL_PATTERN, [SLOW_VALUE]), BUSY)
+    await computes(pid, before)
+    process.kill(pid, signal)
+    await checked
+  })
+
+test('signals for all processes of a terminal do not end a check', async () => {
+  const { own, pid } = await startChecker()
+  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.kill(pid, signal)
+  assert.deepEqual(await own.check(1, {}, ['1']), [null])
+  assert.ok(listCheckers().includes(pid))
+})
+
+test('a busy process exits soon after its parent was killed', async () => {
+  const parent = fork(new URL('fixtures/schema-parent.ts', import.meta.url), [
+    JSON.stringify([EVIL_PATTERN, SLOW_VALUE]),
+  ])
+  const pid = await until('the process has started', () => listCheckers(parent.pid)[0])
+  await computes(pid, 1_000)
+  parent.kill('SIGKILL')
+  await until('the process has exited', () => readUsage(pid) === null)
 })

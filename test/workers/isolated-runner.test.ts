@@ -1,5 +1,4 @@
 import assert from 'node:assert/strict'
-import { readdirSync, readFileSync } from 'node:fs'
 import { after, test } from 'node:test'
 import { uuidv7 } from '../../sql/ids.ts'
 import { ALONE_FROM_DEATHS, SUSPECT_FROM_DEATHS } from '../../sql/jobs/jobs.ts'
@@ -9,6 +8,7 @@ import {
   type IsolatedRunnerOptions,
 } from '../../workers/processes/isolated-runner.ts'
 import type { Outcome } from '../../workers/threads/protocol.ts'
+import { listChildPids } from '../child-pids.ts'
 import { sharedDatabase } from '../sql/shared-database.ts'
 import { until } from '../until.ts'
 import { createSettings, log, TASKS_MODULE } from './parts.ts'
@@ -145,13 +145,4 @@ test('the process exits with the worker', async () => {
 })
 
 /** Counts the isolated children of this process. */
-function countIsolated(): number {
-  return readdirSync('/proc').filter((pid) => {
-    try {
-      const parent = Number(/\) \S (\d+) /.exec(readFileSync(`/proc/${pid}/stat`, 'utf8'))?.[1])
-      return parent === process.pid && readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('isolated-main')
-    } catch {
-      return false
-    }
-  }).length
-}
+const countIsolated = (): number => listChildPids(process.pid, 'isolated-main').length

@@ -1,10 +1,10 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { fail, restoreFailure } from '../../sql/errors.ts'
 import { openChildCacheFolder } from '../../tasks/platform/code-cache.ts'
+import { readUsage, type Usage } from '../../tasks/platform/process-usage.ts'
 import { sendMessage, watchEnd } from '../processes/child-process.ts'
 import { ChildLost, type Limits, type LossReason } from './ports.ts'
 import { createPermissionFlags, type Sandbox, type SandboxOptions } from './sandbox.ts'
-import { readUsage, type Usage } from './usage.ts'
 
 /** A child process as the pool sees it. */
 export interface Child {

@@ -1,6 +1,6 @@
-import { Worker } from 'node:worker_threads'
 import { isLoadFailure, mapShortage } from '../../sql/error-mapping.ts'
 import { Failure } from '../../sql/errors.ts'
+import { endWithParent } from '../../tasks/platform/parent.ts'
 import type { Message } from './process.ts'
 
 /** The handlers inside a child, by kind of request. */
@@ -17,24 +17,12 @@ export function reportProgress(at: number): void {
   send({ kind: 'at', at })
 }
 
-// Runs in a thread, because a busy main thread does not notice the death of the parent.
-const PARENT_WATCHER_SCRIPT = `
-  const { workerData: parent } = require('node:worker_threads')
-  setInterval(() => process.ppid === parent || process.kill(process.pid, 'SIGKILL'), 500)`
-
 /**
  * Answers the parent's requests, one at a time, until the parent is gone. `reset` must remove all state of earlier
  * work.
  */
 export function serveWork(handlers: Handlers & { reset(): unknown }): void {
-  // Ignore these signals: a terminal sends them to all its processes, but the parent decides when children end.
-  for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => {})
-  process.on('disconnect', () => process.exit())
-  new Worker(PARENT_WATCHER_SCRIPT, {
-    eval: true,
-    workerData: process.ppid,
-    resourceLimits: { maxOldGenerationSizeMb: 16 },
-  }).unref()
+  endWithParent()
   process.on('message', ({ kind, request }: { kind: string; request: never }) => {
     void answerRequest(handlers[kind]!, request)
       .then(send)
