@@ -11,8 +11,10 @@ import { fileURLToPath } from 'node:url'
 
 const IMAGES_FOLDER = process.env.MACHINES_DIR ?? join(tmpdir(), 'millrace-machines')
 const CHECKOUT_FOLDER = fileURLToPath(new URL('..', import.meta.url))
-// The registry, proxies and certificates of this machine also apply to those that it makes.
-const FORWARDED_PATTERN = /^(npm_config_.*|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS)$/i
+// The registry, proxies and certificates of this machine also apply to those that it makes. Under `npm run`, there are
+// also npm's paths, which do not.
+const FORWARDED_PATTERN =
+  /^(npm_config_(registry|ca|cafile|proxy|https_proxy|noproxy|strict_ssl|replace_registry_host)|https?_proxy|no_proxy|NODE_EXTRA_CA_CERTS)$/i
 const USER_ID = 1000
 
 /** A fresh machine, and how it is used. */

@@ -1,7 +1,8 @@
 import type { MakeArea } from '../area.ts'
 
 const MAX_SCHEDULES = 50
-const EVERY_SECONDS = 60
+// Longer than any outage here. After a longer one, only the last of the missed times gets a job (`catch_up`).
+const EVERY_SECONDS = 180
 
 /** Adds schedules of an account, reads and renames them. Each of their times must have exactly one job. */
 export const schedules: MakeArea = (admin, user) => {
