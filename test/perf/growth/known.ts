@@ -11,6 +11,8 @@ type CallsByReason = Readonly<Record<string, Readonly<Record<string, readonly `$
 const REASON_COUNTED =
   'It counts up to 10,000 matching rows, or skips as many index entries before the last page'
 
+const REASON_SCANNED = 'It sorts or filters up to 100,000 jobs of each state'
+
 const KNOWN_BY_REASON: CallsByReason = {
   'It returns all rows, read in batches through an index': {
     '/api/v1/blog/export': ['the whole of it [admin]'],
@@ -26,7 +28,7 @@ const KNOWN_BY_REASON: CallsByReason = {
   'It counts the failures of the requested period, up to 10,000': {
     '/api/v1/jobs/failures': ['[admin]', 'of a week [admin]'],
   },
-  'It sorts the jobs of the account, up to 100,000 of each state': {
+  [REASON_SCANNED]: {
     '/api/v1/jobs/search': ['[big]'],
   },
   'It returns up to 1,000 rows, and a smaller table has fewer': {
@@ -50,12 +52,44 @@ const LISTED_AT_FULL_SIZE: CallsByReason = {
     '/api/v1/documents': ['with superseded ones [big]'],
     '/api/v1/auth/users': ['last page [admin]'],
   },
+  [REASON_SCANNED]: {
+    '/api/v1/jobs/search': [
+      'the latest to end [big]',
+      'status=failed [admin]',
+      'status=done [admin]',
+      'a text that none has [admin]',
+    ],
+  },
+  'It begins with up to 1,000 jobs of each state': {
+    '/api/v1/jobs/events': ['[big]', '[admin]', '[small]', 'of a queue [big]'],
+  },
+  'It counts the jobs of a batch, or skips those of other states': {
+    '/api/v1/batches/:batch_id': ['[big]'],
+    '/api/v1/batches/:batch_id/jobs': ['that failed [big]'],
+  },
+  'It sums the usage of a conversation, and a smaller table has shorter ones': {
+    '/api/v1/ai/conversations/:conversation_id': ['the longest [big]'],
+  },
+  'It ranks up to 500 posts or 2,000 messages, and a smaller table has fewer matches': {
+    '/api/v1/ai/conversations': ['search, a frequent word [big]'],
+    '/api/v1/blog/posts': ['search, a frequent word of a tag [nobody]'],
+  },
+  'It counts the rows of an account through indexes': {
+    '/api/v1/auth/me/quotas': ['[big]'],
+    '/api/v1/auth/users/:user_id/quotas': ['[admin]'],
+  },
+  'It merges a page of each state, and a smaller table has fewer such rows': {
+    '/api/v1/jobs': [
+      'status=queued [big]',
+      'status=queued [small]',
+      'of the last hours [small]',
+      'sort=created_at [big]',
+      'sort=-created_at [big]',
+    ],
+  },
   'It returns a page, and a smaller table has fewer such rows': {
     '/api/v1/auth/audit': ['of an hour [admin]'],
     '/api/v1/webhooks/:endpoint_id/deliveries': ['status=pending [big]', 'status=failed [big]'],
-  },
-  'It searches parts of words in the vocabulary of all owners, which is far smaller than their texts': {
-    '/api/v1/documents': ['search, a number that one page has [small]'],
   },
   'It returns the prices of a model, at most one a day': {
     '/llm/prices': ['[big]'],
