@@ -32,6 +32,10 @@ export const CHILD_KILLED = "worker's child killed"
 /** Faults that end the attempts of one process. */
 export const DEATHS: readonly string[] = [CHILD_KILLED, ...WORKER_FAULTS.map(({ name }) => name)]
 
+// A page whose child dies twice is unread (`retryAfterLoss`), so a killed child gets the time for its retry.
+const CHILD_KILL_INTERVAL_MS = 60_000
+let nextChildKill = 0
+
 const FAULTS: readonly Fault[] = [
   { name: 'edge killed', weight: 3, kills: true, inject: (w, c) => c.pick(w.edges).end('SIGKILL') },
   { name: 'worker killed', weight: 3, kills: true, inject: (w, c) => c.pick(w.workers).end('SIGKILL') },
@@ -50,7 +54,9 @@ const FAULTS: readonly Fault[] = [
     kills: true,
     inject: async (w, c) => {
       const children = w.workers.flatMap((worker) => worker.listChildPids())
-      if (children.length > 0) kill(c.pick(children))
+      if (children.length === 0 || performance.now() < nextChildKill) return
+      nextChildKill = performance.now() + CHILD_KILL_INTERVAL_MS
+      kill(c.pick(children))
     },
   },
   {
