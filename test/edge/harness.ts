@@ -103,7 +103,12 @@ export class Api {
     if (method === 'DELETE' && body !== undefined) headers['content-length'] = Buffer.byteLength(body)
     return new Promise((resolve, reject) => {
       const request = http.request({ host: '127.0.0.1', port: this.port, method, path, headers, agent })
-      request.on('error', reject).on('response', (message) => {
+      request.on('error', (error: NodeJS.ErrnoException) => {
+        // The edge has closed an idle connection, which this process was too busy to notice.
+        if (error.code === 'ECONNRESET' && request.reusedSocket) resolve(this.call(method, path, options))
+        else reject(error)
+      })
+      request.on('response', (message) => {
         const chunks: Buffer[] = []
         message.on('error', reject).on('data', (chunk: Buffer) => chunks.push(chunk))
         message.on('end', () => resolve(new Answered(message, Buffer.concat(chunks))))

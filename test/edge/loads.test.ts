@@ -87,13 +87,18 @@ test('a child process that reads documents loads no schemas or database driver',
 test('the command line loads no command, and a command no route and no package but the parser of streams', () => {
   const { own, packages } = listLoadedModules('edge/cli/run.ts')
   assert.deepEqual(
-    own.filter((file) => !/^edge\/(cli\/[a-z-]+|client\/connection)\.ts$/.test(file)),
+    own.filter(
+      (file) =>
+        !/^(edge\/cli\/[a-z-]+|edge\/client\/connection|tasks\/platform\/nearest-name)\.ts$/.test(file),
+    ),
     [],
   )
   assert.deepEqual([...packages], ['eventsource-parser'])
   for (const name of ['enqueue', 'jobs', 'listen']) {
     const command = listLoadedModules(`edge/cli/commands/${name}.ts`)
-    const others = command.own.filter((file) => !/^edge\/(cli|client)\//.test(file))
+    const others = command.own.filter(
+      (file) => !/^(edge\/(cli|client)\/|tasks\/platform\/nearest-name)/.test(file),
+    )
     const commands = command.own.filter((file) => file.startsWith('edge/cli/commands/'))
     assert.deepEqual([others, commands], [[], [`edge/cli/commands/${name}.ts`]])
     assert.ok(command.packages.size <= 1, [...command.packages].join())

@@ -189,7 +189,7 @@ test('the endpoint is replaced and removed, and an address that is not allowed i
   const id = await add(user, queue)
   assert.equal((await send(user, 'PATCH', path, { endpoint: null })).json.endpoint, null)
   await send(admin, 'POST', `/api/v1/queues/${queue}/resume`)
-  assert.equal((await take(user, queue, { wait_seconds: 5 })).jobs[0]!.job_id, id)
+  assert.equal((await take(user, queue, { wait_seconds: 30 })).jobs[0]!.job_id, id)
   for (const wrong of [
     'ftp://example.com',
     'http://10.0.0.1/',

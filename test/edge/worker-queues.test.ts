@@ -179,7 +179,7 @@ test('a lease that is given back ends its waiting claims, and takes no more jobs
   await waitForClaim(query, lease)
   assert.equal((await send(user, 'DELETE', `/api/v1/workers/leases/${lease}`)).status, 204)
   assertRefused(await waiting, 404, NO_LEASE)
-  assert.deepEqual((await take(user, queue, { wait_seconds: 5 })).jobs[0]!.job_id, id)
+  assert.deepEqual((await take(user, queue, { wait_seconds: 30 })).jobs[0]!.job_id, id)
 })
 
 test('claims with the same id at the same time get the same jobs', async () => {
