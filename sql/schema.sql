@@ -2828,7 +2828,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$8d7acc4583f846cf52260ac1384e2d2f$function$;
+AS $function$56362c7849955ad30cad395f73d36d23$function$;
 
 CREATE OR REPLACE FUNCTION public.job_client_status(status text)
  RETURNS text

@@ -137,6 +137,31 @@ describe('a job that depends on others', () => {
     assert.equal(await ledger.state(job.id), 'delivered')
   })
 
+  test('starts after their ends, even if its claim began before', async () => {
+    const first = await ledger.running({}, lease)
+    const job = await addAfter([first.id])
+    await withClient(url, async (client) => {
+      await client.query('begin')
+      await client.query('select now()')
+      await ledger.finish({ ...first, outcome: 'done' })
+      const { name, mailbox, ordinal } = await ledger.row(job.id)
+      await client.query('select job_claim($1, $2, $3, $4::int[], $5, $6)', [
+        lease,
+        [name],
+        [mailbox],
+        [null],
+        [ordinal],
+        [1],
+      ])
+      await client.query('commit')
+    })
+    const [times] = await query(
+      `select later.started_at >= before.finished_at as ordered from job later, job before where later.id = $1 and before.id = $2`,
+      [job.id, first.id],
+    )
+    assert.deepEqual(times, { ordered: true })
+  })
+
   test('is found by an end that waited for its addition', async () => {
     const first = await ledger.running({}, lease)
     const job = buildJobSpec({ after: [first.id], after_outcome: 'done' })

@@ -13,6 +13,9 @@
 -- mailbox's lock decides where the next delivery starts, or that none is needed. Without the lock, the delivery is not
 -- done. The claim then takes nothing from a mailbox with a limit, because it cannot count the running jobs.
 --
+-- The start of a job is the time of its update, not that of the transaction, which may have begun before a dependency
+-- ended.
+--
 -- Locked rows are skipped, because another claim usually holds them. They still look available to the check for more
 -- jobs, so a delivery is never dropped while any are left.
 create or replace function job_claim(lease uuid, tasks text[], mailboxes text[], limits integer[], firsts bigint[], slots integer[],
@@ -49,7 +52,7 @@ begin
     where w.max_running is null or w.mailbox = any(locked)
   ), claimed as (
     update job set status = 'running', lease_id = lease, worker = worker_name, attempt = job.attempt + 1, reported = 0, tries = job.tries + 1,
-      started_at = coalesce(job.started_at, now()), seq = job.seq + 1
+      started_at = coalesce(job.started_at, clock_timestamp()), seq = job.seq + 1
     from wanted cross join lateral (
       select id from (
         select job.id, job.name, job.mailbox_limit, job.ordinal from job
