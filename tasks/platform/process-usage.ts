@@ -26,3 +26,9 @@ export function readUsage(pid: number): Usage | null {
     return null
   }
 }
+
+/** Returns the CPU time of this process, in ms. */
+export function readCpuMs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
+}

@@ -1,6 +1,7 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from 'ajv/dist/2020.js'
 import addFormats from 'ajv-formats'
 import { endWithParent } from '../platform/parent.ts'
+import { readCpuMs } from '../platform/process-usage.ts'
 
 /** Compiles and applies JSON Schemas, as the entry point of a process. It ends with its parent, or after an idle time. */
 
@@ -83,8 +84,7 @@ let idle = setTimeout(() => process.exit(), idleMs)
 endWithParent()
 process.on('message', (request: CheckRequest) => {
   clearTimeout(idle)
-  const { user, system } = process.cpuUsage()
-  process.send!(((user + system) / 1000) satisfies CheckReply)
+  process.send!(readCpuMs() satisfies CheckReply)
   // The first answer leaves before the check blocks the event loop.
   setImmediate(() => {
     process.send!(check(request) satisfies CheckReply)

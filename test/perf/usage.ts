@@ -1,6 +1,6 @@
 import { readFileSync, writeFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
-import { listChildPids } from '../child-pids.ts'
+import { listChildPids, readStatFields } from '../child-pids.ts'
 
 // Linux fixes USER_HZ at 100 in its interface to user space.
 const MS_PER_TICK = 10
@@ -73,19 +73,6 @@ function readStatusBytes(pid: number, name: string): number {
 function readTicks(pid: number): number {
   const stat = readStatFields(pid)
   return stat === null ? 0 : Number(stat[11]) + Number(stat[12])
-}
-
-/**
- * Returns the fields of /proc/PID/stat after the command, which may contain spaces: state, parent, …
- * (proc_pid_stat(5)).
- */
-function readStatFields(pid: number): string[] | null {
-  try {
-    const text = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    return text.slice(text.lastIndexOf(')') + 2).split(' ')
-  } catch {
-    return null
-  }
 }
 
 // Ratios are too noisy if other processes use more cores than this.

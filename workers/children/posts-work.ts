@@ -2,7 +2,8 @@
 
 import { fail } from '../../sql/errors.ts'
 import { type Item, type ItemResult, listItems, readItem } from '../../tasks/blog/items.ts'
-import { readCpuMs, reportProgress } from './serve.ts'
+import { readCpuMs } from '../../tasks/platform/process-usage.ts'
+import { reportProgress } from './serve.ts'
 import type { Work } from './work.ts'
 
 // Limits of one answer, which keep replies prompt and memory bounded.

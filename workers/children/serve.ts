@@ -6,12 +6,6 @@ import type { Message } from './process.ts'
 /** The handlers inside a child, by kind of request. */
 export type Handlers = Readonly<Record<string, (request: never) => unknown>>
 
-/** Returns the CPU time of this process, in ms. */
-export function readCpuMs(): number {
-  const { user, system } = process.cpuUsage()
-  return (user + system) / 1000
-}
-
 /** Reports the page or item in progress, so that the parent knows it if this child dies. */
 export function reportProgress(at: number): void {
   send({ kind: 'at', at })

@@ -1,10 +1,10 @@
 /** Detects scans that are sideways or upside down, and reads them upright. */
 
 import type { PlacedWord } from '../../../tasks/context.ts'
+import { readCpuMs } from '../../../tasks/platform/process-usage.ts'
 import { placeWord } from '../documents/placed-words.ts'
 import { countLetters } from '../documents/texts.ts'
 import type { OcrResult } from '../ocr/vision.ts'
-import { readCpuMs } from '../serve.ts'
 import type { GreyImage } from './grey.ts'
 
 // Model confidence: 20 to 50 for upside-down or sideways text, 70 to 85 for upright receipts. The worst receipts reach 36

@@ -1,12 +1,12 @@
 /** Reads a page from its pixels with the local OCR engine, or leaves the page to a model that the caller asks. */
 import type { PageResult } from '../../../tasks/context.ts'
+import { readCpuMs } from '../../../tasks/platform/process-usage.ts'
 import { cleanText, countLetters } from '../documents/texts.ts'
 import { findDotPitch, joinDots } from '../images/dots.ts'
 import type { GreyImage } from '../images/grey.ts'
 import { type Canvas, isBlank, isDark, releaseCanvas, toPng, Unreadable } from '../images/images.ts'
 import { MIN_SURE_CONFIDENCE, type Read, recognizeUpright } from '../images/orientation.ts'
 import { invertPanels } from '../images/panels.ts'
-import { readCpuMs } from '../serve.ts'
 import type { OpenOptions, ReadPage } from '../work.ts'
 import { MAX_PAGE_CPU_MS, modelOf, type OcrResult, recognize } from './vision.ts'
 

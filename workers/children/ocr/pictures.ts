@@ -1,9 +1,9 @@
 /** Reads the words of pictures on pages that may also have text. */
 import type { PageResult } from '../../../tasks/context.ts'
+import { readCpuMs } from '../../../tasks/platform/process-usage.ts'
 import { appendParagraphs, cleanText } from '../documents/texts.ts'
 import type { GreyImage } from '../images/grey.ts'
 import { isBlank, Unreadable } from '../images/images.ts'
-import { readCpuMs } from '../serve.ts'
 import type { OpenOptions } from '../work.ts'
 import { readGrey } from './ocr-page.ts'
 import { modelOf } from './vision.ts'

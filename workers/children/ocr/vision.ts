@@ -8,9 +8,9 @@ import type { Worker as Thread } from 'node:worker_threads'
 import type { Worker as Tesseract } from 'tesseract.js'
 import type { PlacedWord } from '../../../tasks/context.ts'
 import { findDataUrl, splitLanguages } from '../../../tasks/documents/language-data.ts'
+import { readCpuMs } from '../../../tasks/platform/process-usage.ts'
 import type { GreyImage } from '../images/grey.ts'
 import { Unreadable } from '../images/images.ts'
-import { readCpuMs } from '../serve.ts'
 import { layOutWords } from './ocr-words.ts'
 
 /** Returns the model name for the page row. */
