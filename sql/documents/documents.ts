@@ -106,8 +106,10 @@ export const readTaggedDocuments = mapOrders(
 
 export const TRASH_ORDER = { 'd.deleted_at': 'timestamptz', 'd.id': 'bigint' } as const
 
+// Text beyond the beginning of a page has vectors of its own.
 const HAS_WORDS = (query: string): string => `(d.search @@ ${query} or exists (
-    select from document_page p where p.document_id = d.id and p.search @@ ${query}))`
+    select from document_page p where p.document_id = d.id and p.search @@ ${query}) or exists (
+    select from document_page_part p where p.document_id = d.id and p.search @@ ${query}))`
 
 // The terms of a search ($6) match as they do in searches of live documents; '' matches any document. No index serves
 // them, because the trash is small and pages of the trash are found by their document.

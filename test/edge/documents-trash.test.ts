@@ -121,15 +121,24 @@ describe('the trash list', () => {
        select id, owner_id, 1, 'read', 'text_layer', 'See invoice 4711', gen_random_uuid() from document where id = $1`,
       [paged],
     )
-    for (const id of [titled, noted, paged]) await remove(id, '', token)
+    // Beyond the first 16,000 characters, a page has further vectors.
+    const long = await add(token, { title: 'Long letter' })
+    await query(
+      `insert into document_page (document_id, owner_id, page_number, status, method, text, job_id)
+       select id, owner_id, 1, 'read', 'text_layer', repeat('filler ', 3000) || 'quern', gen_random_uuid() from document where id = $1`,
+      [long],
+    )
+    for (const id of [titled, noted, paged, long]) await remove(id, '', token)
     for (const [search, expected] of [
+      ['quern', [long]],
+      ['letter -quern', [paged]],
       ['invoice', [paged, noted, titled]],
       ['INVOI', [paged, noted, titled]],
       ['invoice -windmill', [paged, noted]],
       ['"invoice 4711"', [paged]],
       ['invoice windmill', [titled]],
       ['nothing', []],
-      ['%20', [paged, noted, titled]],
+      ['%20', [long, paged, noted, titled]],
       ['?!', []],
     ] as const) {
       const found = await listTrash(token, `&search=${encodeURIComponent(search).replace('%2520', '%20')}`)
