@@ -30,13 +30,17 @@ const StoredSpeech = z.object({
 })
 export type StoredSpeech = z.output<typeof StoredSpeech>
 
-/** Returns a speech that the viewer can see, by its job, and records its use. */
+/**
+ * Returns a speech that the viewer can see, by its job, and records its use. An incomplete speech exists while its job is
+ * kept, which says why it is incomplete.
+ */
 export const findSpeech = (jobId: string, owner: number | null, seesAll: boolean): Query<StoredSpeech> =>
   sql.prepared('voice_speech', StoredSpeech)`
     with used as (
       update voice_preview set used_at = now() where job_id = ${jobId}::uuid and used_at < now() - interval '1 day')
     select digest, job_id, generation, byte_size from voice_preview
-    where job_id = ${jobId}::uuid and (${seesAll}::boolean or owner_id is not distinct from ${owner}::int)`
+    where job_id = ${jobId}::uuid and (${seesAll}::boolean or owner_id is not distinct from ${owner}::int)
+      and (byte_size is not null or exists (select from job where id = ${jobId}::uuid))`
 
 /** Returns a speech by its digest, and records its use. */
 export const findSpeechByDigest = (digest: Buffer): Query<StoredSpeech> =>

@@ -161,7 +161,8 @@ describe('a speech', () => {
     assert.ok(shown.progress.total >= 3)
     assert.ok((await api.call('DELETE', `/api/v1/jobs/${job_id}`, { token })).status < 300)
     assert.equal((await endOf(job_id)).status, 'cancelled')
-    assert.ok((await get(job_id)).status >= 400)
+    const cancelled = await get(job_id)
+    assert.deepEqual([cancelled.status, cancelled.json.code], [409, 'job.cancelled'])
     server.answer = speakAll
     const answer = await post({ text })
     assert.equal(answer.status, 200, answer.text)
@@ -170,6 +171,19 @@ describe('a speech', () => {
     // The second piece was requested twice.
     assert.equal(server.asked.length, before + pieces.length + 1)
     assert.equal(idOf(answer.headers) === job_id, false)
+  })
+
+  test('that is incomplete exists while its job is kept', async () => {
+    server.answer = (response) => response.writeHead(400).end('{}')
+    const accepted = await post({ text: createSentence(9) }, '?background=true')
+    const { job_id } = accepted.json
+    assert.equal((await endOf(job_id)).status, 'failed')
+    assert.equal((await get(job_id)).status, 502)
+    await query('delete from job where id = $1', [job_id])
+    const gone = await get(job_id)
+    assert.deepEqual([gone.status, gone.json.code], [404, 'voice.speech_missing'])
+    server.answer = speakAll
+    assert.equal((await post({ text: createSentence(9) })).status, 200)
   })
 
   test('is booked by its own calls if it is requested again after a failure', async () => {

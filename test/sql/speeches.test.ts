@@ -30,8 +30,16 @@ const [account] = await query(
 )
 const owner = account!.id as number
 
+async function addJob(): Promise<string> {
+  const [job] = await query(
+    `insert into job (id, name, queue, mailbox, payload, status, max_tries)
+     values (gen_random_uuid(), 'voice.speech', 'voice', 'm', '{}', 'available', 1) returning id`,
+  )
+  return job!.id as string
+}
+
 async function addSpeech(ownerId: number | null = owner) {
-  const [digest, jobId] = [randomBytes(32), randomUUID()]
+  const [digest, jobId] = [randomBytes(32), await addJob()]
   const input = { provider: 'openai', model: 'm', voice: 'v', speed: 1, text: 'Hello', language: 'en' }
   await db.run(storeSpeech({ ...input, digest, ownerId, jobId }))
   return { digest, jobId, input }
@@ -69,7 +77,7 @@ test('is found by its latest job, by its owner and by admins', async () => {
     [null, true, true],
   ] as const)
     assert.equal((await db.maybeOne(findSpeech(jobId, who, seesAll))) !== null, isFound)
-  const later = randomUUID()
+  const later = await addJob()
   await db.run(storeSpeech({ ...input, digest, ownerId: owner, jobId: later }))
   assert.equal(await db.maybeOne(findSpeech(jobId, owner, false)), null)
   const stored = await db.one(findSpeech(later, owner, false))
@@ -79,11 +87,21 @@ test('is found by its latest job, by its owner and by admins', async () => {
   assert.deepEqual([requested.text, requested.language], ['Hello', 'en'])
 })
 
+test('is gone with its job while it is incomplete', async () => {
+  const { digest, jobId } = await addSpeech()
+  await query('delete from job where id = $1', [jobId])
+  assert.equal(await db.maybeOne(findSpeech(jobId, owner, false)), null)
+  await query('update voice_preview set byte_size = 1, generation = gen_random_uuid() where digest = $1', [
+    digest,
+  ])
+  assert.equal((await db.one(findSpeech(jobId, owner, false))).byte_size, 1)
+})
+
 test('counts the requests of its latest job', async () => {
   const { digest, jobId } = await addSpeech()
   const begin = async (id: string) => (await db.maybeOne(beginSpeechCall(digest, id)))?.calls
   assert.deepEqual([await begin(jobId), await begin(jobId)], [1, 2])
-  const retried = randomUUID()
+  const retried = await addJob()
   assert.equal(await begin(retried), 1)
   assert.ok(await db.maybeOne(findSpeech(retried, owner, false)))
   assert.equal((await db.maybeOne(deleteSpeech(retried, owner + 1, false))) !== null, false)
