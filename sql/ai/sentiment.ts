@@ -83,8 +83,12 @@ const buildSentimentStatement = <M extends readonly ReadValue[]>(
     from ai_sentiment_sum where owner_id = ${owner}`,
 })
 
-/** Statistics of all conversations. */
-export const readSentiment = buildSentimentStatement<[]>('ai_sentiment', '0', 'true')
+/** Statistics of all conversations. Unless the viewer sees all, the latest ones are those of callers without an account. */
+export const readSentiment = buildSentimentStatement<[seesAll: boolean]>(
+  'ai_sentiment',
+  '0',
+  '($2::boolean or owner_id is null)',
+)
 
 /** Statistics of the conversations of an account. */
 export const readAccountSentiment = buildSentimentStatement<[owner: number]>(

@@ -117,7 +117,7 @@ const reads = [
   planRead('usage of a user', readUserUsage, null, null, 10, '5', null, false),
   planRead('usage of all users', readUsage, null, null, 10),
   planRead('usage of some days', readUsage, ...TIME_RANGE, 10),
-  planRead('sentiment of all conversations', readSentiment, true),
+  planRead('sentiment of all conversations', readSentiment, true, true),
   planRead('sentiment of an account’s conversations', readAccountSentiment, true, 5),
 ]
 // For these small tables, a sequential scan may be cheaper.

@@ -151,5 +151,9 @@ describe('judging conversations', () => {
     const own = (await api.get(STATS, { token: user.token })).json
     assert.deepEqual([own.total, own.recent_negatives.length, own.average_score], [1, 1, -0.5])
     assert.ok((await api.get(STATS, { token: admin.token })).json.total > 1)
+    // In an open area, a caller without a credential.
+    const { total, recent_negatives } = (await api.get(STATS)).json
+    assert.ok(total > 1 && recent_negatives.length > 0)
+    assert.ok(!recent_negatives.some(({ title }: { title: string }) => title === 'mine'))
   })
 })

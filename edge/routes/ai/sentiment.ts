@@ -33,16 +33,18 @@ export const sentimentRoutes = [
     summary: 'Get sentiment statistics of conversations',
     description: `With \`AI_SENTIMENT_ENABLED\`, a model scores conversations every 15 minutes, after five minutes \
 without a message. Scores range from -1 to 1. \`recent_negatives\` has the ten latest negative or frustrated \
-conversations. Accounts see their own conversations; admins see all.`,
+conversations. Accounts see their own conversations; admins see all. Callers without a credential get the counts of all, and \
+in \`recent_negatives\` only conversations without an account.`,
     response: Sentiment,
     reads: 'statistics',
     mayLag: true,
     handle: async ({ caller, edge, reader }) => {
       const { sentimentEnabled } = edge.settings.ai
-      const own = caller.ownerId !== null && caller.role !== 'admin'
-      const text = own
-        ? await reader.text(readAccountSentiment, [sentimentEnabled, caller.ownerId])
-        : await reader.text(readSentiment, [sentimentEnabled])
+      const seesAll = caller.role === 'admin'
+      const text =
+        caller.ownerId !== null && !seesAll
+          ? await reader.text(readAccountSentiment, [sentimentEnabled, caller.ownerId])
+          : await reader.text(readSentiment, [sentimentEnabled, seesAll])
       return answerJson(text!)
     },
   }),
