@@ -4,34 +4,30 @@ import { defineTask, loadLazily } from '../task.ts'
 const TimeField = z.iso.datetime({ offset: true })
 
 /** A filter for jobs; absent fields match any job. */
-export const JobFilter = z
-  .strictObject({
-    status: z.enum(['waiting', 'queued', 'running', 'done', 'failed', 'cancelled']).optional(),
-    queue: z.string().max(100).optional(),
-    task: z.string().max(100).optional(),
-    code: z.string().max(100).optional().describe('Error code of the failed job'),
-    owner_id: z.int().min(1).max(2_147_483_647).optional(),
-    batch: z.uuid().optional().describe('The batch to which the job belongs'),
-    key: z.string().min(1).max(200).optional().describe("The caller's key of the job"),
-    request_id: z.string().max(200).optional(),
-    from: TimeField.optional().describe('Created at this time or later'),
-    to: TimeField.optional().describe('Created before this time'),
-    search: z.string().min(1).max(200).optional().describe('Part of the label or the error message'),
-  })
-  .meta({ id: 'JobFilter' })
+export const JobFilter = z.strictObject({
+  status: z.enum(['waiting', 'queued', 'running', 'done', 'failed', 'cancelled']).optional(),
+  queue: z.string().max(100).optional(),
+  task: z.string().max(100).optional(),
+  code: z.string().max(100).optional().describe('Error code of the failed job'),
+  owner_id: z.int().min(1).max(2_147_483_647).optional(),
+  batch: z.uuid().optional().describe('The batch to which the job belongs'),
+  key: z.string().min(1).max(200).optional().describe("The caller's key of the job"),
+  request_id: z.string().max(200).optional(),
+  from: TimeField.optional().describe('Created at this time or later'),
+  to: TimeField.optional().describe('Created before this time'),
+  search: z.string().min(1).max(200).optional().describe('Part of the label or the error message'),
+})
 
-export const JobsAction = z
-  .strictObject({
-    action: z.enum(['retry', 'cancel', 'delete']).describe('`delete` applies to jobs that have ended'),
-    filter: JobFilter.default({}),
-    ids: z
-      .array(z.uuid())
-      .min(1)
-      .max(1000)
-      .optional()
-      .describe('Restricts the action to these of the matching jobs'),
-  })
-  .meta({ id: 'JobsAction' })
+export const JobsAction = z.strictObject({
+  action: z.enum(['retry', 'cancel', 'delete']).describe('`delete` applies to jobs that have ended'),
+  filter: JobFilter.default({}),
+  ids: z
+    .array(z.uuid())
+    .min(1)
+    .max(1000)
+    .optional()
+    .describe('Restricts the action to these of the matching jobs'),
+})
 
 /** The action, and the jobs that its caller may change: those of any owner, or only those of this job's owner. */
 const JobsActionPayload = JobsAction.extend({ owners: z.enum(['any', 'own']) })

@@ -269,7 +269,17 @@ describe('bulk actions', () => {
       { action: 'retry', filter: { stauts: 'failed' } },
       { action: 'retry', ids: [] },
       { action: 'retry', ids: ['x'] },
+      { action: 'retry', filter: { from: '2026-01-01T00:00:00+23:00' } },
+      { action: 'retry', filter: { to: '0000-01-01T00:00:00Z' } },
     ])
       assert.equal((await bulk(json)).status, 422, JSON.stringify(json))
+  })
+
+  test('read a time without a zone as UTC, as a search does', async () => {
+    const filter = { from: '2026-01-01T00:00:00', to: '2026-01-01T01:00:00+01:00' }
+    const { status, json } = await bulk({ action: 'delete', filter })
+    assert.equal(status, 202)
+    const [job] = await query('select payload from job where id = $1', [json.job_id])
+    assert.deepEqual((job!.payload as { filter: unknown }).filter, { ...filter, from: `${filter.from}Z` })
   })
 })

@@ -48,7 +48,9 @@ const FoundJob = z
     due_at: Timestamp.nullable().describe('When it may start; null unless that is in the future'),
     started_at: Timestamp.nullable(),
     finished_at: Timestamp.nullable(),
-    expires_at: Timestamp.nullable().describe('Until when the job is kept; null before its end'),
+    expires_at: Timestamp.nullable().describe(
+      'Until when the job is kept; null before its end, and before that of its batch',
+    ),
     batch_id: z.uuid().nullable(),
     key: z.string().nullable(),
     retried_by: z.uuid().nullable(),
@@ -86,6 +88,10 @@ const Filter = z.object({
   ...buildTimeRangeFields('Added'),
   owner_id: RowId.optional(),
 })
+
+const BulkRequest = JobsAction.extend({
+  filter: JobFilter.extend(buildTimeRangeFields('Added')).meta({ id: 'JobFilter' }).default({}),
+}).meta({ id: 'JobsAction' })
 
 type Sort = keyof (typeof readFoundJobs)['all']
 
@@ -177,10 +183,10 @@ that match among the last ${formatNumber(MAX_SCANNED_JOBS)}.`,
     description: `Admins change jobs of any owner, others only their own; another \`owner_id\` is rejected. One job acts on all jobs that match now, at most ${formatNumber(MAX_BULK_JOBS)}. Its result has the numbers \
 \`done\` and \`refused\`, and \`more\` if further jobs match.`,
     auth: 'user',
-    body: JobsAction,
+    body: BulkRequest,
     response: Job,
     status: 202,
-    errors: ['auth.forbidden'],
+    errors: ['auth.forbidden', 'quota.waiting_jobs'],
     sideEffect: true,
     handle: async (input) => {
       const { body, caller, edge, requestId } = input

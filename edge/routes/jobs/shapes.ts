@@ -27,7 +27,7 @@ export const Job = z
     started_at: Timestamp.nullable(),
     finished_at: Timestamp.nullable(),
     expires_at: Timestamp.nullable().describe(
-      'Until when the job is kept; null before its end and in webhooks',
+      'Until when the job is kept; null before its end, before that of its batch and in webhooks',
     ),
   })
   .meta({ id: 'Job' })
@@ -80,7 +80,7 @@ export const JobDetails = z
       .strictObject({
         ahead: z.int(),
         /** Controls that admins have set for the job's queue. */
-        queue: z.strictObject({ paused_at: Timestamp.nullable(), most_running: z.int().nullable() }),
+        queue: z.strictObject({ paused_at: Timestamp.nullable(), limit: z.int().nullable() }),
         running: z.array(z.strictObject({ job_id: z.uuid(), name: z.string() })),
         jobs: z.array(z.strictObject({ job_id: z.uuid(), name: z.string(), status: z.enum(STATUSES) })),
       })
