@@ -46,9 +46,10 @@ describe('the summary', () => {
     assert.doesNotMatch(answer.text, /sk_live/)
   })
 
-  test('names the rights that the key of the provider lacks', async () => {
+  test('names the rights that the key of the provider lacks, to admins', async () => {
     await query(`insert into payment_key (missing_rights) values ('{Events,Prices}')`)
-    assert.deepEqual((await get(ann, '/status')).missing_rights, ['Events', 'Prices'])
+    assert.deepEqual((await get(admin, '/admin/status')).missing_rights, ['Events', 'Prices'])
+    assert.deepEqual((await get(ann, '/status')).missing_rights, [])
     const unconfigured = (await unconfiguredEdge.get('/api/v1/payment/status')).json
     assert.deepEqual(unconfigured.missing_rights, [])
     await query('delete from payment_key')

@@ -135,7 +135,7 @@ async function channels() {
   const [{ email, sms, call: calls, unknown_sends }, ai, payments] = await Promise.all([
     call('GET', '/api/v1/comms/status'),
     call('GET', '/api/v1/ai/health').catch(() => null),
-    call('GET', '/api/v1/payment/status').catch(() => null),
+    call('GET', '/api/v1/payment/admin/status').catch(() => null),
   ])
   const found = []
   const missing = (text, names) => found.push({ tone: 'note', text, detail: names.length > 0 ? `Set ${names.join(', ')}` : '' })

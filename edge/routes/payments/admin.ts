@@ -127,7 +127,9 @@ export const adminRoutes = [
     path: '/admin/status',
     auth: 'admin',
     summary: 'Get payment status and totals of all accounts',
-    description: 'As `GET /api/v1/payment/status`, with the totals of all accounts and of guests.',
+    description: `As \`GET /api/v1/payment/status\`, with the totals of all accounts and of guests. \`ignored_events\` counts \
+the provider's events for connected accounts and for the other mode. \`missing_rights\` names the rights that the provider's \
+key lacks, checked every 10 minutes.`,
     response: Summary,
     reads: 'statistics',
     mayLag: true,

@@ -21,7 +21,10 @@ export async function readStatus(
 ): Promise<z.input<typeof Summary>> {
   const key = edge.settings.payments.secretKey
   const text = await reader.text(statement, [ownerId, key !== undefined, modeOf(key) === 'test'])
-  return { ...(JSON.parse(text!) as Omit<z.input<typeof Summary>, 'may_refund'>), may_refund: mayRefund }
+  const summary = JSON.parse(text!) as Omit<z.input<typeof Summary>, 'may_refund'>
+  // Only admins see the state of the service's key and events.
+  const hidden = ownerId === null ? {} : { ignored_events: [], missing_rights: [] }
+  return { ...summary, ...hidden, may_refund: mayRefund }
 }
 
 /** Days and currency of a series. */
@@ -40,10 +43,9 @@ export const summaryRoutes = [
     path: '/status',
     summary: 'Get payment status and totals',
     description: `Totals cover the caller's payments. Revenue is payments less refunds, in the currency of most payments; \
-\`per_currency\` lists all currencies. Amounts are in the smallest unit of their currency. \`ignored_events\` counts the \
-provider's events for connected accounts and for the other mode, of the whole service. \`missing_rights\` names the \
-rights that the provider's key lacks, checked every 10 minutes. \`unlinked_invoices\` counts paid invoices that are no \
-revenue yet, because their payments are unknown.`,
+\`per_currency\` lists all currencies. Amounts are in the smallest unit of their currency. \`unlinked_invoices\` counts paid \
+invoices that are no revenue yet, because their payments are unknown. \`ignored_events\` and \`missing_rights\` are empty: \
+\`GET /payment/admin/status\` has them.`,
     response: Summary,
     reads: 'statistics',
     mayLag: true,
