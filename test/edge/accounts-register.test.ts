@@ -92,6 +92,11 @@ test('the first account is an admin, the next a user, with all fields of a User'
   assert.deepEqual([next.json.role, next.json.full_name], ['user', null])
 })
 
+test('a blank name is none', async () => {
+  const { json } = await register({ email: 'blank@example.com', password: PASSWORD, full_name: ' ' })
+  assert.equal(json.full_name, null)
+})
+
 test('a registration cannot request a role', async () => {
   for (const field of ['role', 'is_verified', 'id', 'is_admin']) {
     assertRefused(await register({ email: 'r@example.com', password: PASSWORD, [field]: 'admin' }), null)

@@ -27,6 +27,11 @@ const Binding = z
   .min(32)
   .max(200)
   .meta({ description: 'Random text that only this browser or app has', examples: [EXAMPLE_BINDING] })
+const ReturnPage = RedirectTo.meta({
+  description:
+    'Page to which the issuer returns, without query and fragment: of the origin of `PUBLIC_BASE_URL` or of one in `CORS_ORIGINS`, and the same in both requests. Default: `/oidc` of this service',
+  examples: ['https://app.example.com/oidc'],
+})
 const State = z
   .string()
   .min(1)
@@ -56,7 +61,7 @@ export const oidcRoutes = [
     description: `Returns the URL of the issuer's sign-in page (code flow with PKCE). Keep \`binding\`: the next two requests need \
 the same one. The issuer returns to \`redirect_to\`, by default \`/oidc\` of this service, which must be registered there.`,
     auth: 'public',
-    body: z.strictObject({ binding: Binding, redirect_to: RedirectTo }).meta({ id: 'OidcBegin' }),
+    body: z.strictObject({ binding: Binding, redirect_to: ReturnPage }).meta({ id: 'OidcBegin' }),
     response: z
       .strictObject({
         authorization_url: z.string().meta({ examples: ['https://id.example.com/authorize?client_id=mill'] }),
@@ -90,7 +95,7 @@ the same one. The issuer returns to \`redirect_to\`, by default \`/oidc\` of thi
           .min(1)
           .max(8000)
           .meta({ description: 'Query of the URL', examples: [`code=abc&state=${EXAMPLE_STATE}`] }),
-        redirect_to: RedirectTo,
+        redirect_to: ReturnPage,
       })
       .meta({ id: 'OidcCallback' }),
     response: z.strictObject({ status: z.literal('ready') }).meta({ id: 'OidcReady' }),

@@ -78,7 +78,7 @@ async function register(
       insertAccount({
         email: body.email,
         passwordHash,
-        fullName: body.full_name ?? null,
+        fullName: body.full_name || null,
         role: isFirst ? 'admin' : 'user',
         isActive: body.is_active,
       }),
