@@ -76,12 +76,11 @@ immediately; a job updates the others.`,
 /** Applies the change of a tag to its first posts, and enqueues a job for the others, if any. */
 async function updatePosts(
   tx: Queries,
-  { params, edge, caller, requestId }: Input<z.output<typeof TagParams>, unknown, unknown, Caller>,
+  { params, edge, requestId }: Input<z.output<typeof TagParams>, unknown, unknown, Caller>,
 ): Promise<void> {
   const { count } = await tx.one(applyTagChange(params.tag_id, RETAG_BATCH_SIZE))
   if (count < RETAG_BATCH_SIZE) return
-  const { ownerId } = caller
-  await enqueue(tx, retagPosts, {}, { ownerId, requestId, settings: edge.settings })
+  await enqueue(tx, retagPosts, {}, { ownerId: null, requestId, settings: edge.settings })
 }
 
 function normalizeSlug(given: string): string {

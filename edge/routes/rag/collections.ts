@@ -98,8 +98,8 @@ export const collectionRoutes = [
         const { id, of_documents } = JSON.parse(kind) as { id: number; of_documents: boolean }
         if (!of_documents) requireOperator(edge, caller)
         if ((await tx.maybeOne(markCollectionDeleted(id))) === null) throw fail('rag.missing')
-        const { ownerId } = caller
-        await enqueue(tx, purgeCollections, {}, { ownerId, requestId, settings: edge.settings })
+        // Without an owner: a full queue must not prevent a deletion.
+        await enqueue(tx, purgeCollections, {}, { ownerId: null, requestId, settings: edge.settings })
         return { deleted: true as const, collection_name: params.name }
       }),
   }),
