@@ -32,8 +32,6 @@ interface ErrorRow {
   readonly detail: string
   /** Set if jobs that fail with this error are retried. */
   readonly retry?: 'later' | 'free'
-  /** Public code, if it differs from the error's key in the table. */
-  readonly code?: string
 }
 
 const errorTable = {
@@ -170,11 +168,6 @@ export function fail(
 /** Returns the table row of a code. Its text still contains the placeholders. */
 export function getErrorRow(code: ErrorCode): ErrorRow {
   return errorTable[code]
-}
-
-/** Returns the `code` for error bodies: the row's own code, or else the error code. */
-export function getPublicCode(code: ErrorCode): string {
-  return getErrorRow(code).code ?? code
 }
 
 /** Restores the failure from a job's stored `{code, detail}`. Codes that this version does not know become `internal`. */

@@ -3775,12 +3775,12 @@ CREATE OR REPLACE FUNCTION public.voice_transcription_json(t voice_transcription
  RETURNS json
  LANGUAGE sql
  STABLE PARALLEL SAFE
-RETURN json_build_object('id', (t).id, 'status', (t).status, 'job_id', (t).job_id, 'document_id', (t).document_id, 'provider', (t).provider, 'model', (t).model, 'requested_language', (t).requested_language, 'language', (t).language, 'duration_seconds', (t).duration_seconds, 'usage', (t).usage, 'cost', (t).cost, 'error', CASE WHEN ((t).error_code IS NOT NULL) THEN json_build_object('code', (t).error_code, 'detail', COALESCE((t).error_detail, ''::text)) ELSE NULL::json END, 'created_at', iso((t).created_at), 'completed_at', iso((t).settled_at));
+RETURN json_build_object('id', (t).id, 'status', (t).status, 'job_id', (t).job_id, 'document_id', (t).document_id, 'provider', (t).provider, 'model', (t).model, 'requested_language', (t).requested_language, 'language', (t).language, 'duration_seconds', (t).duration_seconds, 'usage', (t).usage, 'cost', (t).cost, 'error', CASE WHEN ((t).error_code IS NOT NULL) THEN json_build_object('code', (t).error_code, 'detail', COALESCE((t).error_detail, ''::text)) ELSE NULL::json END, 'created_at', iso((t).created_at), 'finished_at', iso((t).settled_at));
 
 CREATE OR REPLACE FUNCTION public.voice_transcription_settle(ended job)
  RETURNS void
  LANGUAGE plpgsql
-AS $function$d0037a5825536ac40933d4cef892b6ae$function$;
+AS $function$ee6e79a05b036499dbe55f901bd664ad$function$;
 
 CREATE OR REPLACE FUNCTION public.voice_usage_settle(ended job, usage_action text, begun integer)
  RETURNS void

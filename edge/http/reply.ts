@@ -1,7 +1,7 @@
 import { promisify } from 'node:util'
 import { brotliCompress, constants, gzip } from 'node:zlib'
 import type { ExceededBudget } from '../../sql/budgets/errors.ts'
-import { type Failure, getPublicCode } from '../../sql/errors.ts'
+import type { Failure } from '../../sql/errors.ts'
 import { isLoopback } from '../../tasks/platform/addresses.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import { isHttps } from './cookies.ts'
@@ -106,7 +106,7 @@ export function formatFailure(failure: Failure): string {
 }
 
 const toPlainError = ({ code, detail, problems, budget }: Failure) => {
-  return { detail, errors: problems, code: getPublicCode(code), budget }
+  return { detail, errors: problems, code, budget }
 }
 
 /** Formats a failure like {@link formatFailure}, with the `error` of OpenAI's protocol next to it. */
@@ -118,7 +118,7 @@ export function formatOpenAiFailure(failure: Failure, status: number): string {
 export function toOpenAiError({ code, detail, problems }: Failure, status: number) {
   const type = OPENAI_TYPES[status] ?? (status < 500 ? 'invalid_request_error' : 'api_error')
   const param = problems?.[0]?.loc.slice(1).join('.') ?? null
-  return { message: detail, type, param, code: getPublicCode(code) }
+  return { message: detail, type, param, code }
 }
 
 const OPENAI_TYPES: Readonly<Record<number, string>> = {
@@ -129,11 +129,17 @@ const OPENAI_TYPES: Readonly<Record<number, string>> = {
 }
 
 /** Returns the headers that describe an exceeded budget. */
-export const buildBudgetHeaders = ({ holder, kind, limit, left, resets_in }: ExceededBudget): Header[] => [
+export const buildBudgetHeaders = ({
+  holder,
+  kind,
+  limit,
+  left,
+  resets_in_seconds,
+}: ExceededBudget): Header[] => [
   ['ai-budget', `${holder}.${kind}`],
   ['ai-budget-limit', String(limit)],
   ['ai-budget-remaining', String(left)],
-  ['ai-budget-reset', String(resets_in)],
+  ['ai-budget-reset', String(resets_in_seconds)],
 ]
 
 /**

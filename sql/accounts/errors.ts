@@ -28,15 +28,12 @@ export const accountErrors = {
   'export.missing': { detail: 'Export not found or expired' },
   'auth.totp_required': {
     detail: 'This account also requires a one-time code or a recovery code',
-    code: 'totp_required',
   },
   'auth.totp_wrong': {
     detail: 'The code is incorrect or already used; wait for the next one',
-    code: 'totp_wrong',
   },
   'auth.admin_factor': {
     detail: 'Admins need a second factor: set up one-time codes or sign in with a passkey',
-    code: 'admin_factor_required',
   },
   'auth.proof_required': {
     detail:
@@ -54,16 +51,13 @@ export const accountErrors = {
   'account.proof_wrong': { detail: 'The password or the code is incorrect' },
   'account.password_short': {
     detail: 'A password needs at least {min} characters besides the email address and the service name',
-    code: 'password_short',
   },
   'account.password_simple': {
     detail:
       'A password must mix at least {min} of: lowercase letters, uppercase letters, digits, other characters',
-    code: 'password_simple',
   },
   'account.password_common': {
     detail: 'This is one of the most common passwords; choose another',
-    code: 'password_common',
   },
   'account.nobody': { detail: 'Authentication is disabled (AUTH_LEVEL=none)' },
   'account.totp_on': { detail: 'One-time codes are already enabled; disable them first' },

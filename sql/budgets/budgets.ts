@@ -29,7 +29,7 @@ const LimitedBudget = z.object({
   left: z.number(),
   resets_at: z.string(),
   /** Seconds until the budget resets. */
-  resets_in: z.number(),
+  resets_in_seconds: z.number(),
   exceeded: z.boolean(),
   /** True if ended requests alone have spent the budget. */
   spent: z.boolean(),
@@ -44,7 +44,7 @@ const lockBudgets = ({ accountId, keyId }: Payers, defaults: Budgets): Query<Lim
   sql.prepared('ai_budget_lock', LimitedBudget)`
     select holder, kind, amount::float8 as limit, used::float8 as used, reserved::float8 as reserved,
       greatest(0, amount - used - reserved)::float8 as left, iso(resets_at) as resets_at,
-      ceil(extract(epoch from resets_at - now()))::int as resets_in, exceeded, used >= amount as spent
+      ceil(extract(epoch from resets_at - now()))::int as resets_in_seconds, exceeded, used >= amount as spent
     from ai_budget_lock(${accountId}::int, ${keyId}::uuid, ${sql.array(listAmounts(defaults), 'numeric')})
     order by exceeded desc, used >= amount desc, resets_at desc, holder, kind`
 
@@ -143,7 +143,7 @@ function failExceeded({ exceeded: _, spent, ...budget }: LimitedBudget): Failure
       ...{ amount: limit, period, unit: unit === 'cost' ? 'US dollars' : unit },
       setting: budgetSettingName(kind),
     },
-    { budget, retryAfter: spent ? Math.max(1, budget.resets_in) : RUNNING_RETRY_SECONDS },
+    { budget, retryAfter: spent ? Math.max(1, budget.resets_in_seconds) : RUNNING_RETRY_SECONDS },
   )
 }
 

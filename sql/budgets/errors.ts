@@ -23,5 +23,5 @@ export interface ExceededBudget {
   readonly left: number
   readonly resets_at: string
   /** Seconds until the budget resets. */
-  readonly resets_in: number
+  readonly resets_in_seconds: number
 }

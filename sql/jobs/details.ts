@@ -60,7 +60,7 @@ const BLOCKERS_JSON = `case when job.status in ('waiting', 'scheduled', 'availab
   'ahead', (select count(*) from (
     select from job earlier where earlier.mailbox = job.mailbox and earlier.status = 'available'
       and earlier.ordinal < job.ordinal limit ${MAX_JOBS_AHEAD}) waiting),
-  'queue', (select json_build_object('paused_at', iso(max(paused_at)), 'most_running', max(most_running))
+  'queue', (select json_build_object('paused_at', iso(max(paused_at)), 'limit', max(most_running))
     from queue_control where queue = job.queue),
   'running', (select coalesce(json_agg(json_build_object('job_id', id, 'name', name) order by ordinal), '[]') from (
     select r.id, r.name, r.ordinal from job r

@@ -79,7 +79,7 @@ const toPublicUsage = ({
   cached_tokens: cached,
   output_tokens: output,
   reasoning_tokens: reasoning,
-  cost,
+  cost: cost === null ? null : Number(cost),
   estimated,
 })
 

@@ -63,7 +63,7 @@ export const ModelAnswer = z.strictObject({
     output_tokens: z.int(),
     reasoning_tokens: z.int(),
     /** In US dollars; null if the price is unknown. */
-    cost: z.string().nullable(),
+    cost: z.number().min(0).nullable(),
     /** True if this service counted the tokens. */
     estimated: z.boolean(),
   }),

@@ -78,7 +78,7 @@ function createResult(
     language: language ?? asked.requested_language,
     cost: cost === null ? null : Number(cost),
     error: null,
-    completed_at: new Date().toISOString(),
+    finished_at: new Date().toISOString(),
   }
 }
 

@@ -50,7 +50,7 @@ export const TranscriptionSummary = z
     cost: z.number().nullable().describe('US dollars; null if the cost is unknown'),
     error: z.strictObject({ code: z.string(), detail: z.string() }).nullable(),
     created_at: z.iso.datetime(),
-    completed_at: z.iso.datetime().nullable(),
+    finished_at: z.iso.datetime().nullable(),
   })
   .meta({ id: 'TranscriptionSummary' })
 

@@ -21,10 +21,7 @@ const REFUSAL_DETAIL = 'Admins need a second factor: set up one-time codes or si
 
 const listUsers = (token: string, edge: Api = api) => edge.get('/api/v1/auth/users', { token })
 function assertFactorRequired(answer: Answered): void {
-  assert.deepEqual(
-    [answer.status, answer.json],
-    [403, { detail: REFUSAL_DETAIL, code: 'admin_factor_required' }],
-  )
+  assert.deepEqual([answer.status, answer.json], [403, { detail: REFUSAL_DETAIL, code: 'auth.admin_factor' }])
 }
 async function createAdmin() {
   const account = await api.register(createEmail('admin'))

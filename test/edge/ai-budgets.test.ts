@@ -53,14 +53,14 @@ describe('a budget from the settings', () => {
     assert.deepEqual([refused.status, refused.json.code], [429, 'quota.ai_budget'], refused.text)
     const midnight = new Date()
     midnight.setUTCHours(24, 0, 0, 0)
-    const { resets_in, ...budget } = refused.json.budget
+    const { resets_in_seconds, ...budget } = refused.json.budget
     assert.deepEqual(budget, {
       ...{ holder: 'account', kind: 'day_tokens', limit: 30, used: 34, reserved: 0, left: 0 },
       resets_at: midnight.toISOString(),
     })
     const { headers } = refused
-    assert.equal(headers['retry-after'], String(resets_in))
-    assert.ok(Math.abs(resets_in - (midnight.getTime() - Date.now()) / 1000) < 60)
+    assert.equal(headers['retry-after'], String(resets_in_seconds))
+    assert.ok(Math.abs(resets_in_seconds - (midnight.getTime() - Date.now()) / 1000) < 60)
     assert.deepEqual(
       [
         headers['ai-budget'],
@@ -68,7 +68,7 @@ describe('a budget from the settings', () => {
         headers['ai-budget-remaining'],
         headers['ai-budget-reset'],
       ],
-      ['account.day_tokens', '30', '0', String(resets_in)],
+      ['account.day_tokens', '30', '0', String(resets_in_seconds)],
     )
     assert.match(refused.json.detail, /30 tokens per day \(AI_BUDGET_DAY_TOKENS\): 34 used/)
     assert.deepEqual(await countTurns(account), before)

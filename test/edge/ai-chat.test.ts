@@ -42,7 +42,7 @@ describe('POST /ai/chat', () => {
         cached_tokens: 0,
         output_tokens: 5,
         reasoning_tokens: 0,
-        cost: '0.0000048',
+        cost: 0.0000048,
         estimated: false,
       },
     })

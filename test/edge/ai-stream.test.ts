@@ -73,7 +73,7 @@ describe('POST /ai/chat/stream', () => {
             cached_tokens: 0,
             output_tokens: 5,
             reasoning_tokens: 0,
-            cost: '0.0000048',
+            cost: 0.0000048,
             estimated: false,
           },
         },

@@ -49,7 +49,7 @@ const guardedAreas = [...new Set(guardedOperations.map(({ area }) => area.name))
 
 test('the scopes are exactly the areas that require a credential, and those that routes name', () => {
   const scopes = ['*', ...guardedAreas].flatMap((area) => [`${area}:read`, `${area}:write`])
-  assert.deepEqual(listScopes(), [...scopes, 'queues:work'])
+  assert.deepEqual(listScopes(), [...scopes, 'worker-queues:work'])
 })
 
 test('handlers require scopes of declared areas only', () => {

@@ -128,7 +128,7 @@ test('a waiting job shows its dependencies and due time', async () => {
     mailbox_limit: 1,
     delay_ms: 60_000,
   })
-  const queue = { paused_at: null, most_running: null }
+  const queue = { paused_at: null, limit: null }
   const holding = [{ job_id: running, name: 'documents.extract' }]
   const [one, two] = [(await getDetails(next, ann.token)).json, (await getDetails(last, ann.token)).json]
   assert.deepEqual([one.waits_for, one.due_at], [{ ahead: 0, queue, running: holding, jobs: [] }, null])
@@ -140,7 +140,7 @@ test('a waiting job shows its dependencies and due time', async () => {
   )
   assert.deepEqual((await getDetails(next, ann.token)).json.waits_for.queue, {
     paused_at: '2026-01-31T12:00:00.000Z',
-    most_running: 3,
+    limit: 3,
   })
 })
 

@@ -96,7 +96,7 @@ test('a code whose secret no key opens is no wrong guess, and a recovery code st
   const code = { totp_code: computeCode(account.secret, computeCurrentStep()) }
   for (let n = 0; n < 4; n++) {
     const refused = await signInWith(api, account.email, code)
-    assert.deepEqual([refused.status, refused.json.code], [401, 'totp_required'])
+    assert.deepEqual([refused.status, refused.json.code], [401, 'auth.totp_required'])
   }
   const recovery = { recovery_code: account.recoveryCodes[0]! }
   assert.equal((await signInWith(api, account.email, recovery)).status, 200)

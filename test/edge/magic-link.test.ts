@@ -91,8 +91,8 @@ describe('a link by email', () => {
   test('still requires a one-time code, and stays valid until it comes', async () => {
     const person = await enableTotp(api, await createVerified())
     const token = await requestToken(person.email)
-    assert.equal((await exchange(token)).json.code, 'totp_required')
-    assert.equal((await exchange(token, { totp_code: '000000' })).json.code, 'totp_wrong')
+    assert.equal((await exchange(token)).json.code, 'auth.totp_required')
+    assert.equal((await exchange(token, { totp_code: '000000' })).json.code, 'auth.totp_wrong')
     assert.equal((await exchange(token, { recovery_code: person.recoveryCodes[0] })).status, 200)
     const kinds = (await listAudit(person.id)).map(({ kind }) => kind)
     assert.deepEqual(kinds, [

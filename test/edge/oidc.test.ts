@@ -131,8 +131,8 @@ describe('a person whom the issuer signs in', () => {
   test('still enters a one-time code', async () => {
     const account = await enableTotp(api, await createVerified())
     const { binding, state } = await exchange(createPerson({ email: account.email }))
-    assert.equal((await finish(binding, state)).json.code, 'totp_required')
-    assert.equal((await finish(binding, state, { totp_code: '000000' })).json.code, 'totp_wrong')
+    assert.equal((await finish(binding, state)).json.code, 'auth.totp_required')
+    assert.equal((await finish(binding, state, { totp_code: '000000' })).json.code, 'auth.totp_wrong')
     const answer = await finish(binding, state, { recovery_code: account.recoveryCodes[0] })
     assert.equal(answer.status, 200, answer.text)
   })

@@ -17,18 +17,18 @@ await api.register(createEmail('admin'))
 const COMMON_REFUSAL = [
   422,
   'This is one of the most common passwords; choose another',
-  'password_common',
+  'account.password_common',
 ] as const
 const tooShortRefusal = (min: number) =>
   [
     422,
     `A password needs at least ${min} characters besides the email address and the service name`,
-    'password_short',
+    'account.password_short',
   ] as const
 const SIMPLE_REFUSAL = [
   422,
   'A password must mix at least 3 of: lowercase letters, uppercase letters, digits, other characters',
-  'password_simple',
+  'account.password_simple',
 ] as const
 function assertRefused({ status, json }: Answered, [code, detail, name]: readonly [number, string, string]) {
   assert.deepEqual([status, json], [code, { detail, code: name }])
@@ -49,7 +49,7 @@ describe('a new password', () => {
       assertRefused(await register(password), COMMON_REFUSAL)
     for (const password of ['        ', '\u00a0'.repeat(8), '\t'.repeat(8), '        1', 'letmein  '])
       assertRefused(await register(password), tooShortRefusal(8))
-    assert.equal((await register(' a b c d ')).json.code, 'password_short')
+    assert.equal((await register(' a b c d ')).json.code, 'account.password_short')
     assert.equal((await register(' a b c d e ')).status, 200)
   })
 
@@ -64,7 +64,7 @@ describe('a new password', () => {
       assertRefused(await register(password, api, 'Ann.Miller@example.com'), tooShortRefusal(8))
     assert.equal((await register('ann.miller likes mills', api, 'ann.miller@example.com')).status, 200)
     assert.equal((await register('bob is here', api, 'bob@example.com')).status, 200)
-    assert.equal((await register('12345millrace', strictEdge)).json.code, 'password_simple')
+    assert.equal((await register('12345millrace', strictEdge)).json.code, 'account.password_simple')
     assertRefused(await register('1234A-watermill', strictEdge), tooShortRefusal(12))
   })
 

@@ -71,8 +71,8 @@ describe('a password', () => {
   })
 
   test('is checked against the rules in its normalized form', async () => {
-    assert.equal((await register('e\u0301'.repeat(7))).json.code, 'password_short')
-    assert.equal((await register(toFullWidth('password'))).json.code, 'password_common')
+    assert.equal((await register('e\u0301'.repeat(7))).json.code, 'account.password_short')
+    assert.equal((await register(toFullWidth('password'))).json.code, 'account.password_common')
     assert.equal((await register('é'.repeat(8))).status, 200)
   })
 })

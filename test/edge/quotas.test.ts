@@ -28,8 +28,12 @@ async function readQuotas(account: Pick<Account, 'token'>, path = '/api/v1/auth/
   return new Map((answer.json.quotas as QuotaUse[]).map((use) => [use.kind, use]))
 }
 
-function assertExceeded(answer: Answered, kind: keyof typeof QUOTAS, status = 429): void {
-  assert.deepEqual([answer.status, answer.json.code], [status, `quota.${kind}`], answer.text)
+function assertExceeded(
+  answer: Answered,
+  kind: keyof typeof QUOTAS,
+  [status, code] = [429, `quota.${kind}`],
+): void {
+  assert.deepEqual([answer.status, answer.json.code], [status, code], answer.text)
   assert.ok(answer.json.detail.includes(`(QUOTA_${kind.toUpperCase()})`), answer.text)
 }
 
@@ -76,7 +80,7 @@ describe('the quota of bytes', () => {
     const { token } = await registerAccount()
     assert.equal((await api.upload(token, 'a'.repeat(600))).status, 201)
     assertExceeded(await api.upload(token, 'b'.repeat(600)), 'bytes')
-    assertExceeded(await api.upload(token, 'c'.repeat(1001)), 'bytes', 413)
+    assertExceeded(await api.upload(token, 'c'.repeat(1001)), 'bytes', [413, 'quota.file_bytes'])
     assert.equal((await api.upload(token, 'a'.repeat(600))).status, 200, 'what it has already takes nothing')
     assert.equal((await api.upload(token, 'd'.repeat(400))).status, 201)
     const left = await query(

@@ -191,7 +191,7 @@ describe('a password reset', () => {
     for (const token of [owner.token, owner.key]) assert.equal((await getMe(api, token)).status, 401)
     assert.deepEqual(await countAccess(owner), { ...FULL_ACCESS, keys: 0 })
     assert.equal((await signInWithPasskey(owner.device, api)).status, 200)
-    assert.equal((await logIn(api, owner.email, NEW_PASSWORD)).json.code, 'totp_required')
+    assert.equal((await logIn(api, owner.email, NEW_PASSWORD)).json.code, 'auth.totp_required')
     assert.deepEqual(await readAuditEvents(owner, /reset/), ['account.password_reset'])
   })
 

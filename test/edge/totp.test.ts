@@ -19,11 +19,11 @@ const otherEdge = await startEdge(url)
 const MAX_FAILURES = 5
 const CODE_REQUIRED = {
   detail: 'This account also requires a one-time code or a recovery code',
-  code: 'totp_required',
+  code: 'auth.totp_required',
 }
 const CODE_WRONG = {
   detail: 'The code is incorrect or already used; wait for the next one',
-  code: 'totp_wrong',
+  code: 'auth.totp_wrong',
 }
 const LOCKED = 'This account is locked after too many failed logins; try again later'
 

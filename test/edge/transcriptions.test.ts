@@ -46,7 +46,7 @@ describe('a recording', () => {
     assert.equal(answer.status, 200, answer.text)
     const made = Transcription.parse(answer.json)
     assert.deepEqual(
-      { ...made, id: '', job_id: '', document_id: 0, created_at: '', completed_at: '' },
+      { ...made, id: '', job_id: '', document_id: 0, created_at: '', finished_at: '' },
       {
         ...{
           id: '',
@@ -58,7 +58,7 @@ describe('a recording', () => {
         },
         ...{ requested_language: 'en', language: 'en', duration_seconds: 12, cost: 0.0009, error: null },
         usage: { input_tokens: null, output_tokens: null, audio_seconds: 12 },
-        ...{ created_at: '', completed_at: '', text: WORDS.join(''), segments: [] },
+        ...{ created_at: '', finished_at: '', text: WORDS.join(''), segments: [] },
       },
     )
     const { fields, file } = server.asked.at(-1)!
@@ -190,7 +190,7 @@ describe('in the background', () => {
     }
     const { job_id } = (await send(api, token, createRecording(), {}, '?background=true')).json
     const [pending] = (await api.get(PATH, { token })).json
-    assert.deepEqual([pending.status, pending.job_id, pending.completed_at], ['pending', job_id, null])
+    assert.deepEqual([pending.status, pending.job_id, pending.finished_at], ['pending', job_id, null])
     const stream = await open(job_id)
     const job = await until('the stream has started', async () => {
       const { json } = await api.get(`/api/v1/jobs/${job_id}`, { token })

@@ -81,7 +81,7 @@ test('an API key needs the scope to work, and one of an organization reaches onl
       await createKey(api, owner, { scopes, ...(organization_id === undefined ? {} : { organization_id }) })
     ).key,
   })
-  const worker = await keyWith(['queues:work'])
+  const worker = await keyWith(['worker-queues:work'])
   assert.equal((await claim(worker, own)).status, 200)
   const none = await send(worker, 'GET', `${QUEUES}/${own}`)
   assert.deepEqual([none.status, none.json.code], [403, 'auth.scope'])
@@ -89,7 +89,7 @@ test('an API key needs the scope to work, and one of an organization reaches onl
   await add(adder, own)
   const refused = await claim(adder, own)
   assert.deepEqual([refused.status, refused.json.code], [403, 'auth.scope'])
-  const limited = await keyWith(['queues:work', 'worker-queues:write'], id)
+  const limited = await keyWith(['worker-queues:work', 'worker-queues:write'], id)
   assert.equal((await claim(limited, shared)).status, 200)
   assertRefused(await claim(limited, own), ...MISSING)
   const { json } = await send(limited, 'GET', QUEUES)

@@ -102,7 +102,7 @@ export async function startWorkerClients() {
 
 /** Creates an API key that may only work for queues. */
 async function createWorkKey(owner: Client): Promise<string> {
-  const answer = await owner.post('/api/v1/auth/keys', { name: 'worker', scopes: ['queues:work'] })
+  const answer = await owner.post('/api/v1/auth/keys', { name: 'worker', scopes: ['worker-queues:work'] })
   assert.equal(answer.status, 201, await answer.clone().text())
   return ((await answer.json()) as { key: string }).key
 }

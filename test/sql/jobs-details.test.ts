@@ -13,7 +13,7 @@ const database = await createTestDatabase()
 const { db, query } = database
 const ledger = createLedgerHelp(database)
 const [one, two] = [await ledger.lease(3_600_000, [], 'host/1'), await ledger.lease(3_600_000, [], 'host/2')]
-const UNBLOCKED = { paused_at: null, most_running: null }
+const UNBLOCKED = { paused_at: null, limit: null }
 const BUSY_ERROR = { code: 'database.busy', detail: 'The database is busy' }
 
 const outlineAttempts = (attempts: readonly Attempt[]) =>

@@ -88,7 +88,7 @@ export interface Details {
   readonly attempts: readonly Attempt[]
   readonly waits_for: {
     readonly ahead: number
-    readonly queue: { readonly paused_at: string | null; readonly most_running: number | null }
+    readonly queue: { readonly paused_at: string | null; readonly limit: number | null }
     readonly running: readonly { readonly job_id: string }[]
   } | null
   readonly log: readonly object[] | null

@@ -91,7 +91,7 @@ const RESULT = {
   segments: [{ start: 0, end: 5.25, text: 'Hallo', speaker: null }],
   usage: { input_tokens: null, output_tokens: null, audio_seconds: 5.5 },
   cost: 0.00055,
-  completed_at: '2026-01-02T03:04:05.678Z',
+  finished_at: '2026-01-02T03:04:05.678Z',
 }
 const finishJob = (of: Transcription, attempt: number) =>
   endAttempts(db, [{ id: of.jobId, attempt, outcome: 'done', result: JSON.stringify(RESULT) }])

@@ -28,7 +28,7 @@ export function scopesInput(field) {
     const covered = LEVELS.indexOf(levelOf(all))
     for (const [area, { radios }] of rows) if (area !== '*') radios.forEach((radio, i) => (radio.disabled = i > 0 && i <= covered))
   }
-  const boxes = others.map(([scope, box]) => h('label', { class: 'box' }, box, scope === 'queues:work' ? 'Take jobs of worker queues' : scope))
+  const boxes = others.map(([scope, box]) => h('label', { class: 'box' }, box, scope === 'worker-queues:work' ? 'Take jobs of worker queues' : scope))
   const node = h('div', { class: 'scopes', onchange: showAll }, head, ...[...rows.values()].map(({ node: row }) => row), ...boxes)
   const read = () => [
     ...[...rows].flatMap(([area, row]) => (levelOf(row) === '' ? [] : [`${area}:${levelOf(row)}`])),

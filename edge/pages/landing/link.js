@@ -181,7 +181,7 @@ form.addEventListener('submit', async (event) => {
   setText(button, page.send)
   if (problem === undefined) return showDone(data)
   setText(byId('problem'), problem.errors?.[0] ? problem.errors.map(({ msg }) => msg).join('; ') : problem.detail)
-  if (problem.code?.startsWith('totp')) requireField(form.elements.code)
+  if (problem.code?.startsWith('auth.totp')) requireField(form.elements.code)
   else form.querySelector('#fields input:not([type=checkbox])')?.focus()
 })
 

@@ -52,7 +52,7 @@ async function run() {
 }
 
 function showProblem({ code = '', detail = 'The sign-in failed. Try again.' }) {
-  const needsCode = code.startsWith('totp')
+  const needsCode = code.startsWith('auth.totp')
   setText(byId('problem'), detail)
   byId('code-label').hidden = !needsCode
   if (!needsCode) isExchanged = false

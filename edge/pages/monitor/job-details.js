@@ -21,7 +21,7 @@ export function makeWaiting() {
       list.replaceChildren(...jobs.map(({ job_id, name, status }) => h('li', {}, `${status}: `, jobLink(job_id, name))))
       return
     }
-    const limit = queue.most_running === null ? '' : ` Its queue runs at most ${formatCount(queue.most_running)} jobs.`
+    const limit = queue.limit === null ? '' : ` Its queue runs at most ${formatCount(queue.limit)} jobs.`
     text.textContent =
       queue.paused_at === null
         ? waitText(ahead, running.length, due_at !== null) + limit

@@ -3,7 +3,7 @@
 import { keyList, ROUTE } from '../account/keys.js'
 
 // A key of an organization reaches only these areas.
-const SCOPES = ['organizations:read', 'organizations:write', 'webhooks:read', 'webhooks:write', 'worker-queues:read', 'worker-queues:write', 'accounts:read', 'queues:work']
+const SCOPES = ['organizations:read', 'organizations:write', 'webhooks:read', 'webhooks:write', 'worker-queues:read', 'worker-queues:write', 'worker-queues:work', 'accounts:read']
 
 export const organizationKeys = ({ org }) =>
   keyList({

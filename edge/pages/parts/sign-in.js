@@ -41,7 +41,7 @@ export function makeSignIn(onSignedIn) {
   const codeLabel = h('label', { hidden: true }, 'Authenticator code or recovery code', code)
   const showProblem = (error) => {
     setText(problem, error.message)
-    if (!error.code?.startsWith('totp')) return
+    if (!error.code?.startsWith('auth.totp')) return
     codeLabel.hidden = false
     code.required = true
   }

@@ -80,7 +80,7 @@ export const Problem = z
         reserved: z.number(),
         left: z.number(),
         resets_at: Timestamp,
-        resets_in: z.int(),
+        resets_in_seconds: z.int(),
       })
       .optional()
       .meta({ description: 'The budget of AI usage that the request would exceed' }),

@@ -50,7 +50,7 @@ that limit nor whether the address has an account.',
     path: '/magic-link',
     summary: 'Sign in with an emailed token',
     description: `Responds like a sign-in with a password. If the account has one-time codes, the token alone is answered with \
-401 and the code \`totp_required\`; the token then stays valid. An unverified address becomes verified. Because someone else \
+401 and the code \`auth.totp_required\`; the token then stays valid. An unverified address becomes verified. Because someone else \
 may have registered it, the password and all other credentials of that account end.`,
     auth: 'public',
     body: MagicLink,

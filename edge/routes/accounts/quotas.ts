@@ -54,7 +54,7 @@ export const quotaRoutes = [
     path: '/me/quotas',
     summary: 'Get the quotas and usage of the caller',
     description: `The kinds are ${KINDS_TEXT}. A request that would exceed a quota is answered with 429 and the quota in \
-\`code\`; a file larger than the whole quota, with 413. The job of an extraction fails with \`quota.pages\`. Admins have no \
+\`code\`; a file larger than the whole quota, with 413 and \`quota.file_bytes\`. The job of an extraction fails with \`quota.pages\`. Admins have no \
 quotas.`,
     response: QuotaList,
     errors: ['account.nobody'],

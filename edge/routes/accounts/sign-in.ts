@@ -32,7 +32,7 @@ export const signInRoute = route({
   description: `After LOGIN_MAX_FAILURES failures an address is locked for LOGIN_LOCK_SECONDS, whether or not it has an \
 account: sign-ins are then answered with 403, and their passwords are not checked. Failures from a browser that has signed \
 in to the account before count separately, by the cookie that each sign-in sets, until the password changes. If the account \
-has one-time codes, the right password alone is answered with 401 and the code \`totp_required\`, which is not a failure; a \
+has one-time codes, the right password alone is answered with 401 and the code \`auth.totp_required\`, which is not a failure; a \
 wrong code is. Each code is accepted once.`,
   auth: 'public',
   bodyType: 'form',

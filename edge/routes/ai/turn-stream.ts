@@ -1,5 +1,5 @@
 import type { TurnState } from '../../../sql/ai/turns.ts'
-import { type Failure, fail, getPublicCode } from '../../../sql/errors.ts'
+import { type Failure, fail } from '../../../sql/errors.ts'
 import { ChatResult } from '../../../tasks/ai/chat.task.ts'
 import { toJobFailure } from '../../pipeline/answer/responders.ts'
 import type { Hub } from '../../streams/hub.ts'
@@ -140,7 +140,7 @@ function buildErrorFrame(
   }: Pick<Failure, 'code' | 'detail'> & { readonly retryAfter?: number | undefined },
 ): SseFrame {
   return buildFrame(turn, 'error', seq, {
-    ...{ detail, code: getPublicCode(code) },
+    ...{ detail, code },
     ...(retryAfter === undefined ? {} : { retry_after: retryAfter }),
   })
 }

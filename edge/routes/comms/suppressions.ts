@@ -22,7 +22,10 @@ const Suppression = z
     address: z.string().meta({ description: 'An email address in lowercase, or a phone number' }),
     stream: z.enum(SEND_STREAMS).meta({ description: 'The stream that the address no longer gets' }),
     reason: z.enum(SUPPRESSION_REASONS),
-    send_id: z.uuid().meta({ description: 'The message that caused it, which may have been pruned' }),
+    send_id: z
+      .uuid()
+      .nullable()
+      .meta({ description: 'The message that caused it, which may have been pruned; null without one' }),
     created_at: Timestamp,
   })
   .meta({ id: 'Suppression' })

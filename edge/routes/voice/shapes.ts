@@ -6,7 +6,7 @@ const Provider = z
     id: z.string(),
     name: z.string(),
     requires_api_key: z.boolean(),
-    api_key_env_var: z.string(),
+    api_key_env_var: z.string().nullable(),
     is_local: z.boolean(),
     /** True if the provider's API key is set. */
     configured: z.boolean(),

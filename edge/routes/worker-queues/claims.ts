@@ -14,7 +14,7 @@ import { checkSchemas, storeTasks } from './tasks.ts'
 /** The route with which HTTP workers claim jobs. */
 
 /** Scope of API keys that work for queues. */
-export const WORK_SCOPE = 'queues:work'
+export const WORK_SCOPE = 'worker-queues:work'
 
 const DEFAULT_LEASE_SECONDS = 30
 

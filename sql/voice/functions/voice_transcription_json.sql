@@ -4,4 +4,4 @@ create or replace function voice_transcription_json(t voice_transcription) retur
     'provider', t.provider, 'model', t.model, 'requested_language', t.requested_language, 'language', t.language,
     'duration_seconds', t.duration_seconds, 'usage', t.usage, 'cost', t.cost,
     'error', case when t.error_code is not null then json_build_object('code', t.error_code, 'detail', coalesce(t.error_detail, '')) end,
-    'created_at', iso(t.created_at), 'completed_at', iso(t.settled_at));
+    'created_at', iso(t.created_at), 'finished_at', iso(t.settled_at));

@@ -8,7 +8,7 @@ begin
 
   -- The row is gone if the transcription was deleted while its job ran.
   update voice_transcription t set status = ended.status, job_id = ended.id,
-    settled_at = coalesce((ended.result ->> 'completed_at')::timestamptz, now()),
+    settled_at = coalesce((ended.result ->> 'finished_at')::timestamptz, now()),
     text = ended.result ->> 'text', language = ended.result ->> 'language',
     duration_seconds = (ended.result ->> 'duration_seconds')::numeric,
     segments = coalesce(ended.result -> 'segments', '[]'), usage = nullif(ended.result -> 'usage', 'null'),
