@@ -60,7 +60,7 @@ async function start(settings: Settings, log: Log): Promise<void> {
       log,
     },
     {
-      exclusive: settings.webConcurrency === 1 && process.env.SHARE_PORT !== '1',
+      exclusive: !settings.sharePort,
       waitsForClients: process.env[ALL_IN_ONE_VARIABLE] === undefined,
     },
   )

@@ -13,7 +13,7 @@ export const retentionShape = {
   PREVIEWS_KEEP_DAYS: daysField(30),
   INVITES_KEEP_DAYS: daysField(90),
   DELETED_DOCUMENTS_KEEP_DAYS: daysField(30),
-  SEARCH_WORDS_KEEP_DAYS: daysField(30),
+  SEARCH_WORDS_KEEP_DAYS: daysField(30).refine((days) => days === 0 || days >= 7, 'must be 0 or at least 7'),
   PAYMENT_EVENTS_KEEP_DAYS: daysField(90),
   WEBHOOKS_KEEP_DAYS: daysField(30),
   EXPORTS_KEEP_DAYS: daysField(7),

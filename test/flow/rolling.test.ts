@@ -12,7 +12,7 @@ import * as crash from './crash.ts'
 
 const { url, query } = await createTestDatabase()
 const PORT = await findFreePort()
-const startEdge = () => startProcess('edge', url, { PORT: String(PORT), SHARE_PORT: '1' })
+const startEdge = () => startProcess('edge', url, { PORT: String(PORT), SHARE_PORT: 'true' })
 const startWorker = () =>
   startProcess('worker', url, { WORKER_QUEUES: 'load_test,system', WORKER_THREADS: '1' })
 // Each replacement starts before the old process stops.

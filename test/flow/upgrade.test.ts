@@ -30,7 +30,7 @@ const nextVersion = createExpandedVersion()
 const lastVersion = createContractedVersion(nextVersion)
 
 const startEdge = (version: Version) =>
-  startProcess('edge', url, { PORT: String(PORT), SHARE_PORT: '1' }, [], [], version.root)
+  startProcess('edge', url, { PORT: String(PORT), SHARE_PORT: 'true' }, [], [], version.root)
 // Jobs of the queue `documents` wait until a worker serves all queues.
 const startWorker = (version: Version, queues = '') =>
   startProcess('worker', url, { WORKER_QUEUES: queues, WORKER_THREADS: '1' }, [], [], version.root)

@@ -52,6 +52,14 @@ test('plain http in production causes a warning, except on a loopback address', 
   assert.deepEqual(warnings('http://mill.internal', { ...PRODUCTION, NODE_ENV: 'development' }), [])
 })
 
+test('a key that a list of keys could not hold causes a warning', () => {
+  const key = PRODUCTION.SECRET_KEY
+  const warnings = (SECRET_KEY: string) => findSettingWarnings(parseSettings({ ...PRODUCTION, SECRET_KEY }))
+  for (const bad of [`${key},${key}`, ` ${key}`])
+    assert.match(warnings(bad).join(), /^SECRET_KEY has a comma or outer white space: /, bad)
+  assert.deepEqual(warnings(key), [])
+})
+
 test('a shorter retention of failed jobs than of others causes a warning', () => {
   const warnings = (WORKER_KEEP_FAILED_SECONDS: string) =>
     findSettingWarnings(parseSettings({ WORKER_KEEP_RESULT_SECONDS: '100', WORKER_KEEP_FAILED_SECONDS }))

@@ -108,8 +108,8 @@ async function startService(settings: Settings, log: Log, watches: boolean): Pro
  *
  * @throws StartError
  */
-async function checkPort({ webConcurrency, host, port }: Settings): Promise<void> {
-  if (webConcurrency === 1 || process.env.SHARE_PORT === '1') return
+async function checkPort({ webConcurrency, sharePort, host, port }: Settings): Promise<void> {
+  if (webConcurrency === 1 || sharePort) return
   const problem = await findPortProblem(host, port)
   if (problem !== null) throw new StartError(problem)
 }
@@ -142,6 +142,7 @@ async function startChildren(
     DATABASE_URL_UNPOOLED: directUrl,
     SECRET_KEY: loadSecretKey(settings),
     [ALL_IN_ONE_VARIABLE]: '1',
+    SHARE_PORT: String(settings.sharePort || settings.webConcurrency > 1),
     // Session cookies plus a long token exceed uWebSockets.js's default of 4096 bytes.
     UWS_HTTP_MAX_HEADERS_SIZE: '65536',
     NODE_COMPILE_CACHE: join(resolve(settings.dataDir), 'compile-cache'),

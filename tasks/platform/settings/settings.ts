@@ -26,6 +26,7 @@ import { checkCombinations } from './checks.ts'
 import {
   countField,
   databaseUrlField,
+  flagField,
   hostsField,
   isOrigin,
   listField,
@@ -60,6 +61,7 @@ const Environment = z.object({
     .optional(),
   ALLOWED_HOSTS: hostsField().optional(),
   WEB_CONCURRENCY: countField(1, 1, 256),
+  SHARE_PORT: flagField(false),
   DATABASE_URL: databaseUrlField('standby').optional(),
   DATABASE_URL_UNPOOLED: databaseUrlField('standby').optional(),
   DATABASE_REPLICA_URL: databaseUrlField('primary').optional(),
@@ -147,6 +149,7 @@ export interface Settings extends TelemetrySettings, AccountSettings, SizeLimits
    */
   readonly firstAccountIsAdmin: boolean
   readonly webConcurrency: number
+  readonly sharePort: boolean
   /** Undefined uses the embedded PostgreSQL. */
   readonly databaseUrl: string | undefined
   readonly databaseUrlUnpooled: string | undefined
@@ -296,6 +299,7 @@ function buildServerSettings(env: Env, production: boolean) {
     servedHosts: resolveServedHosts({ production, host, publicBaseUrl, allowedHosts: env.ALLOWED_HOSTS }),
     firstAccountIsAdmin: !production && isLoopback(host) && env.ADMIN_EMAIL === undefined,
     webConcurrency: env.WEB_CONCURRENCY,
+    sharePort: env.SHARE_PORT,
     corsOrigins: new Set(env.CORS_ORIGINS ?? []),
     webauthn: resolveWebauthn({
       rpId: env.WEBAUTHN_RP_ID,

@@ -9,14 +9,19 @@ import { SETTING_NAMES, type Settings } from './settings.ts'
 
 // Matches variables in `.env` for libraries, process startup and compose.yaml.
 const OTHER_VARIABLES =
-  /^(AWS_\w+|SHARE_PORT|UWS_HTTP_MAX_HEADERS_SIZE|UV_THREADPOOL_SIZE|TZ|DOMAIN|(POSTGRES|POSTGRES_APP|MINIO_ROOT)_PASSWORD)$/
+  /^(AWS_\w+|UWS_HTTP_MAX_HEADERS_SIZE|UV_THREADPOOL_SIZE|TZ|DOMAIN|(POSTGRES|POSTGRES_APP|MINIO_ROOT)_PASSWORD)$/
 
 /** Sets the variables in `.env` that the environment does not set. */
 export function loadEnvFile(): void {
   if (existsSync(ENV_FILE)) process.loadEnvFile(ENV_FILE)
 }
 
-export function findSettingWarnings({ production, publicBaseUrl, jobRetention }: Settings): string[] {
+export function findSettingWarnings({
+  production,
+  publicBaseUrl,
+  jobRetention,
+  secretKey = '',
+}: Settings): string[] {
   const url = new URL(publicBaseUrl)
   const [keepOthers, keepFailed] = jobRetention
   const isPlain = production && url.protocol === 'http:' && !isLoopback(hostOf(url))
@@ -24,6 +29,9 @@ export function findSettingWarnings({ production, publicBaseUrl, jobRetention }:
     ...(existsSync(ENV_FILE) ? findUnknownNames(readFileSync(ENV_FILE, 'utf8')) : []),
     ...(isPlain
       ? ['PUBLIC_BASE_URL is http: passwords and session cookies are readable on the network']
+      : []),
+    ...(production && (secretKey.includes(',') || secretKey !== secretKey.trim())
+      ? ['SECRET_KEY has a comma or outer white space: SECRET_KEYS_PREVIOUS, a list, could not keep it']
       : []),
     ...(keepFailed < keepOthers
       ? [
