@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs'
 import { isDeepStrictEqual } from 'node:util'
+import { readMetrics } from './surface-metrics.ts'
 
 /**
  * The surface on which callers and operators depend, and its changes since a release. `data/releases/VERSION.surface.json.gz`
@@ -10,7 +11,7 @@ import { isDeepStrictEqual } from 'node:util'
 export interface Surface {
   /** The API reference, `/openapi.json`. */
   readonly reference: Json
-  /** Names of settings, metrics and lines of the Procfile. */
+  /** Names of settings and of lines of the Procfile; metrics with their types and labels. */
   readonly settings: readonly string[]
   readonly metrics: readonly string[]
   readonly processes: readonly string[]
@@ -26,11 +27,10 @@ const readLines = (file: string, pattern: RegExp): string[] =>
 
 /** Reads the surface of this version. `get` requests a path of a service and returns the text of the answer. */
 export async function readSurface(get: (path: string) => Promise<string>): Promise<Surface> {
-  const metrics = await get('/metrics')
   return {
     reference: JSON.parse(await get('/openapi.json')) as Json,
     settings: readLines('.env.example', /^#?([A-Z][A-Z0-9_]+)=/gm),
-    metrics: [...metrics.matchAll(/^# TYPE (\w+)/gm)].map(([, name]) => name!).sort(),
+    metrics: await readMetrics(),
     processes: readLines('Procfile', /^(\w+):/gm),
   }
 }

@@ -20,7 +20,16 @@ for (const version of listReleasedVersions())
 test('the surface has all parts', () => {
   assert.deepEqual(findBreaks(current, current), [])
   assert.ok(current.settings.includes('SECRET_KEY') && current.settings.length > 100)
-  assert.ok(current.metrics.includes('http_request_duration_seconds') && current.metrics.length > 30)
+  assert.ok(current.metrics.length > 25)
+  for (const metric of [
+    'http_request_duration_seconds histogram le method route',
+    'http_refusals_total counter code',
+    'job_run_seconds histogram le queue task',
+    'worker_threads_killed_total counter',
+    'worker_http_leases gauge queue',
+    'lagging_reads_total counter server',
+  ])
+    assert.ok(current.metrics.includes(metric), `${metric} is not among\n${current.metrics.join('\n')}`)
   assert.deepEqual(current.processes, ['web', 'worker', 'release'])
 })
 
