@@ -1,23 +1,21 @@
 import { z } from 'zod'
-import { type ErrorCode, getErrorRow, getPublicCode } from '../../sql/errors.ts'
+import { type ErrorCode, getErrorRow } from '../../sql/errors.ts'
 import { MAX_DEPENDENCIES } from '../../sql/jobs/jobs.ts'
 import type { Settings } from '../../tasks/platform/settings/settings.ts'
 import { formatCookieName } from '../http/cookies.ts'
 import type { Auth } from '../pipeline/access/access.ts'
-import { findRequiredRole } from '../pipeline/access/auth.ts'
-import { CREDENTIAL_ERRORS } from '../pipeline/access/challenges.ts'
 import { listAdmittingScopes } from '../pipeline/access/scopes.ts'
+import { listRefusals } from '../pipeline/answer/refusals.ts'
 import { statusOf } from '../pipeline/answer/statuses.ts'
 import {
   AFTER_DESCRIPTION,
   AFTER_OUTCOME_DESCRIPTION,
   BACKGROUND_DESCRIPTION,
   CALLBACK_URL_DESCRIPTION,
-  JobLinksQuery,
   LAST_EVENT_ID_DESCRIPTION,
 } from '../pipeline/request/input.ts'
 import { Accepted, Problem } from '../pipeline/request/schemas.ts'
-import { type AnyRoute, type Area, isJobBacked, isStreamed } from '../pipeline/route.ts'
+import { type AnyRoute, type Area, isJobBacked, isResumable } from '../pipeline/route.ts'
 import { makeExample } from './examples.ts'
 import { readGuide } from './guides.ts'
 import { type Json, type SchemaUse, toSchema } from './schemas.ts'
@@ -129,7 +127,7 @@ function buildOperation(
             },
           },
         }),
-    responses: buildResponses(area, route, auth, settings, media),
+    responses: buildResponses(area, route, settings, media),
   }
 }
 
@@ -158,17 +156,18 @@ function describeCredential(route: AnyRoute, auth: Auth, area: Area, settings: S
 function buildResponses(
   area: Area,
   route: AnyRoute,
-  auth: Auth,
   settings: Settings,
   media: (type: z.ZodType, use: SchemaUse) => Json,
 ): Json {
   const success = route.status ?? (route.response === undefined && route.produces === undefined ? 204 : 200)
   const json = (type: z.ZodType): Json => ({ 'application/json': media(type, 'output') })
-  const refusal = (refusals: readonly ErrorResponse[]): Json => {
+  const refusal = (status: number, refusals: readonly ErrorResponse[]): Json => {
     const { schema } = media(Problem, 'output') as { schema: Json }
     const [{ detail, code }] = refusals as [ErrorResponse]
-    const codes = [...new Set(refusals.map((each) => each.code))]
     const example = { detail: detail.replace(/\{\w+\}/g, '…'), code }
+    // Other layers and providers fail with codes of their own, which no route lists.
+    if (status >= 500) return { 'application/json': { schema, example } }
+    const codes = [...new Set(refusals.map((each) => each.code))]
     // Keywords next to `$ref` are allowed since OpenAPI 3.1; older tools ignore them.
     return { 'application/json': { schema: { ...schema, properties: { code: { enum: codes } } }, example } }
   }
@@ -192,13 +191,14 @@ function buildResponses(
     const body = schema === undefined ? {} : { content: json(schema) }
     responses[status] = { description, ...body }
   }
-  if (isJobBacked(route))
+  // Clients of OpenAI's protocol take any success for an answer, so a job that takes too long is a failure there.
+  if (isJobBacked(route) && area.errorFormat === 'plain')
     responses[202] = { description: 'The job continues in the background', content: json(Accepted) }
-  if (isStreamed(route)) responses[204] = { description: 'No events after `Last-Event-ID`' }
-  for (const [status, refusals] of groupErrors(area, route, auth, settings)) {
+  if (isResumable(route)) responses[204] = { description: 'No events after `Last-Event-ID`' }
+  for (const [status, refusals] of groupErrors(area, route, settings)) {
     const description = [...new Set(refusals.map(({ detail }) => detail))].join('; ')
     const headers = status === 401 ? { headers: CHALLENGE_HEADER } : {}
-    responses[status] ??= { description, ...headers, content: refusal(refusals) }
+    responses[status] ??= { description, ...headers, content: refusal(status, refusals) }
   }
   const busy = describeRefusal('database.busy', area)
   const refuses = Object.keys(responses).some((status) => status.startsWith('4'))
@@ -227,46 +227,14 @@ function describeRefusal(code: ErrorCode, area: Area): ErrorResponse & { readonl
   return {
     status: isInput ? area.invalidStatus : statusOf(code),
     detail: isInput ? 'The input is not valid' : getErrorRow(code).detail,
-    code: getPublicCode(code),
+    code,
   }
 }
 
-/** Groups errors by status. Includes the errors that the route lists and those that its declaration implies. */
-function groupErrors(
-  area: Area,
-  route: AnyRoute,
-  auth: Auth,
-  settings: Settings,
-): Map<number, ErrorResponse[]> {
-  const codes = new Set<ErrorCode>(route.errors)
-  if (auth !== 'public' || codes.has('auth.required')) for (const code of CREDENTIAL_ERRORS) codes.add(code)
-  if (auth !== 'public') codes.add(route.needsSession ? 'auth.session' : 'auth.scope')
-  if (auth !== 'public' && settings.apiKeyRate !== null) codes.add('request.limited')
-  if (route.costsMoney) codes.add('request.cross_site')
-  if ((auth !== 'public' || route.signsIn) && (route.method !== 'get' || isJobBacked(route)))
-    codes.add('request.cross_site')
-  if (route.stream !== undefined || route.follow !== undefined) codes.add('stream.limited')
-  if (route.limit !== undefined) codes.add('request.limited')
-  if (route.alsoAnswers?.[206] !== undefined) codes.add('request.range')
-  if (findRequiredRole(auth, settings) !== null) {
-    codes.add('auth.forbidden')
-    if (settings.requireAdminTotp) codes.add('auth.admin_factor')
-  }
-  if (!area.allowsAnyQuery || (route.params ?? route.query ?? route.body) !== undefined)
-    codes.add('request.invalid')
-  if (route.body !== undefined)
-    for (const code of ['request.malformed', 'request.media_type', 'request.too_large'] as const)
-      codes.add(code)
-  if (route.sideEffect)
-    for (const code of ['idempotency.mismatch', 'idempotency.running'] as const) codes.add(code)
-  if (route.sideEffect && isJobBacked(route)) codes.add('job.missing')
-  if (isJobBacked(route)) for (const code of ['job.cancelled', 'internal'] as const) codes.add(code)
-  if (takesLinks(route))
-    for (const code of ['job.missing', 'job.joined', 'job.dependency_failed'] as const) codes.add(code)
-  if (isJobBacked(route) && !route.alwaysWaits)
-    for (const code of ['request.invalid', 'webhook.no_account'] as const) codes.add(code)
+/** Groups the refusals of a route by status. */
+function groupErrors(area: Area, route: AnyRoute, settings: Settings): Map<number, ErrorResponse[]> {
   const byStatus = new Map<number, ErrorResponse[]>()
-  for (const code of codes) {
+  for (const code of listRefusals(area, route, settings)) {
     const { status, ...refusal } = describeRefusal(code, area)
     byStatus.set(status, [...(byStatus.get(status) ?? []), refusal])
   }
@@ -316,10 +284,6 @@ function dropParsedPattern({ pattern, ...schema }: Json): Json {
   return schema.type === 'string' ? { ...schema, ...(pattern === undefined ? {} : { pattern }) } : schema
 }
 
-/** True if requests may name jobs to wait for. */
-const takesLinks = (route: AnyRoute): boolean =>
-  (isJobBacked(route) && route.alwaysWaits !== true) || route.query === JobLinksQuery
-
 /** Returns the query parameters that make a job-backed route respond without waiting. */
 function listBackgroundParameters(route: AnyRoute): Json[] {
   if (!isJobBacked(route) || route.alwaysWaits) return []
@@ -343,7 +307,7 @@ function listBackgroundParameters(route: AnyRoute): Json[] {
 }
 
 function listStreamParameters(route: AnyRoute): Json[] {
-  if (!isStreamed(route)) return []
+  if (!isResumable(route)) return []
   const about = { description: LAST_EVENT_ID_DESCRIPTION, schema: { type: 'string' } }
   return [{ name: 'last_event_id', in: 'query', required: false, ...about }]
 }
@@ -368,7 +332,7 @@ function listHeaderParameters(route: AnyRoute): Json[] {
     ...(isJobBacked(route) && !route.alwaysWaits
       ? [header('Prefer', '`respond-async` returns 202 with the job id immediately')]
       : []),
-    ...(isStreamed(route) ? [header('Last-Event-ID', 'Resumes the stream after this event')] : []),
+    ...(isResumable(route) ? [header('Last-Event-ID', 'Resumes the stream after this event')] : []),
   ]
 }
 

@@ -18,6 +18,9 @@ export function toSchema(type: z.ZodType, use: SchemaUse, components: Record<str
     unrepresentable: 'any',
     override: (shown) => {
       if (use === 'body') markNullable(shown)
+      // A later version may add fields to its answers.
+      if (use === 'output' && shown.jsonSchema.additionalProperties === false)
+        delete shown.jsonSchema.additionalProperties
       // Tools that compile patterns without the flag `u` misread `\p{…}`.
       if (/\\p\{/i.test(String(shown.jsonSchema.pattern))) delete shown.jsonSchema.pattern
       // openapi-python-client omits operations with an empty object as default. Without a default, the field is still

@@ -20,6 +20,7 @@ import { buildChallenge, failLostCredential, isUnauthenticated } from './access/
 import type { ApiKey } from './access/credentials.ts'
 import { failLimited } from './access/limits.ts'
 import { failMissingScope } from './access/scopes.ts'
+import { checkRefusal } from './answer/refusals.ts'
 import { respondWithHandle, respondWithJob, respondWithRaw, respondWithStream } from './answer/responders.ts'
 import { statusOf } from './answer/statuses.ts'
 import type { Edge } from './context.ts'
@@ -277,16 +278,15 @@ function toFailure(error: unknown, { caller, requestId }: RequestContext): Failu
 
 async function sendFailure(edge: Edge, exchange: RequestContext, error: unknown): Promise<void> {
   const failure = toFailure(error, exchange)
-  const { status, headers: given, body } = answerFailure(exchange.entry?.area ?? DEFAULT_AREA, failure)
+  const { entry, responder } = exchange
+  if (entry !== null && !responder.isDone) checkRefusal(edge, entry as RouteEntry, failure.code)
+  const { status, headers: given, body } = answerFailure(entry?.area ?? DEFAULT_AREA, failure)
   edge.metrics.countRefusal(failure.code)
   // The health check logs an outage once instead of per request, and the access log has the refused requests.
   const isReportedOutage =
     failure.cause === undefined && ['database.down', 'database.busy'].includes(failure.code)
   if (status >= 500 && !isReportedOutage) {
-    edge.log.error(
-      { err: error, requestId: exchange.requestId, route: exchange.entry?.pattern },
-      'A request failed',
-    )
+    edge.log.error({ err: error, requestId: exchange.requestId, route: entry?.pattern }, 'A request failed')
   }
   const headers: Header[] = [...given]
   const challenge = buildChallenge(failure)
@@ -294,7 +294,7 @@ async function sendFailure(edge: Edge, exchange: RequestContext, error: unknown)
   const retryAfter = failure.retryAfter ?? (status === 503 ? 1 : undefined)
   if (retryAfter !== undefined) headers.push(['retry-after', String(retryAfter)])
   if (failure.budget !== undefined) headers.push(...buildBudgetHeaders(failure.budget))
-  if (exchange.responder.isDone) return
+  if (responder.isDone) return
   await exchange.sendJson(status, headers, body)
 }
 

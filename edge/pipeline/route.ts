@@ -128,8 +128,9 @@ export interface Follow<I> {
   applies?(input: I): boolean
   /**
    * Finds the stream that a reconnecting client names by Last-Event-ID, without adding a job; null if there is none.
+   * Absent if the protocol of the stream has no ids.
    */
-  resume(input: I): Promise<StreamSource | null>
+  resume?(input: I): Promise<StreamSource | null>
   /** Opens the stream of a job from its first event. */
   open(input: I, jobId: string): Promise<StreamSource>
 }
@@ -270,9 +271,9 @@ export function isJobBacked(route: AnyRoute): boolean {
   return route.job !== undefined || route.task !== undefined
 }
 
-/** True if the route may answer with an event stream, which `Last-Event-ID` resumes. */
-export function isStreamed(route: AnyRoute): boolean {
-  return route.stream !== undefined || route.follow !== undefined
+/** True if the route may answer with an event stream that `Last-Event-ID` resumes. */
+export function isResumable(route: AnyRoute): boolean {
+  return route.stream !== undefined || route.follow?.resume !== undefined
 }
 
 /** Routes with a common prefix, name and access rule. */

@@ -116,6 +116,7 @@ is a job: watch and cancel it at \`/api/v1/jobs/{task_id}\`. The answer never wa
       'auth.forbidden',
       'job.missing',
       'job.joined',
+      'quota.waiting_jobs',
       'webhook.no_account',
     ],
     sideEffect: true,

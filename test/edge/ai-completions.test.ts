@@ -293,6 +293,14 @@ describe('chat.completions.create', () => {
     )
   })
 
+  test('cannot be resumed, because its chunks have no ids', async () => {
+    const before = models.asked.length
+    const json = { model: 'assistant', messages: MESSAGES, stream: true }
+    const answer = await api.post('/v1/chat/completions?last_event_id=1', { token: key, json })
+    assert.deepEqual([answer.status, answer.json.errors[0].loc], [400, ['query', 'last_event_id']])
+    assert.equal(models.asked.length, before)
+  })
+
   test('reports errors as OpenAI does', async () => {
     const fails = async (request: object, using = client): Promise<APIError> =>
       using.chat.completions.create({ model: 'assistant', messages: MESSAGES, ...request } as never).then(

@@ -1,9 +1,11 @@
+import assert from 'node:assert/strict'
 import { randomBytes, randomUUID } from 'node:crypto'
 import http from 'node:http'
 import net from 'node:net'
 import { setImmediate } from 'node:timers/promises'
 import { type ServingEdge, serveEdge } from '../../edge/edge.ts'
 import { createPasswords, type Passwords } from '../../edge/passwords/passwords.ts'
+import { UNDECLARED_MESSAGE } from '../../edge/pipeline/answer/refusals.ts'
 import type { Area } from '../../edge/pipeline/route.ts'
 import type { SecretKeys } from '../../tasks/platform/keys.ts'
 import { createLog, type Log } from '../../tasks/platform/log.ts'
@@ -221,7 +223,13 @@ export interface EdgeOptions {
   readonly wrapPasswords?: (passwords: Passwords) => Passwords
 }
 
-const silentLog = await createLog('silent', 'edge')
+const undeclared: unknown[] = []
+// Writes nothing, and remembers refusals that the reference lacks.
+const silentLog: Log = Object.create(await createLog('silent', 'edge'), {
+  error: {
+    value: (data: unknown, message: string) => message === UNDECLARED_MESSAGE && undeclared.push(data),
+  },
+})
 
 // All requests of a test come from one address, so rate limits are off by default.
 const NO_RATE_LIMITS = {
@@ -264,6 +272,7 @@ export async function startEdge(url: string, options: EdgeOptions = {}): Promise
   stopAfterFile(async () => {
     agent.destroy()
     await serving.stop()
+    assert.deepEqual(undeclared.splice(0), [], UNDECLARED_MESSAGE)
   })
   return new Api(serving)
 }

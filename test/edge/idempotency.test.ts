@@ -53,6 +53,7 @@ const failingRoute = route({
   summary: 'fails',
   params: z.object({ how: z.string() }),
   response: Count,
+  errors: ['document.protected', 'quota.waiting_jobs'],
   sideEffect: true,
   handle: ({ params, transaction }) =>
     transaction(async () => {
@@ -83,6 +84,7 @@ const keyedArea = area('keyed', '/k', { auth: 'user' }, [
     path: '/notes-and-refuses',
     summary: 'what it wrote stays',
     response: Count,
+    errors: ['document.protected'],
     sideEffect: true,
     handle: ({ transaction }) =>
       transaction(async (tx) => {
@@ -95,6 +97,7 @@ const keyedArea = area('keyed', '/k', { auth: 'user' }, [
     path: '/writes-and-refuses',
     summary: 'what it wrote is undone',
     response: Count,
+    errors: ['document.protected'],
     sideEffect: true,
     handle: ({ transaction }) =>
       transaction(async (tx) => {

@@ -101,11 +101,13 @@ test('every refusal documents its possible codes', () => {
       if (name === 'get /ready' && status === '503') continue
       if (!/^[45]\d\d$/.test(status)) continue
       const { schema, example } = content!['application/json'] as {
-        schema: { properties: { code: { enum: string[] } } }
+        schema: { properties?: { code: { enum: string[] } } }
         example: { code: string }
       }
       all++
-      assert.ok(schema.properties.code.enum.includes(example.code), `${name} ${status}`)
+      // Other layers and providers add codes of their own to these.
+      if (status.startsWith('5')) assert.equal(schema.properties, undefined, `${name} ${status}`)
+      else assert.ok(schema.properties!.code.enum.includes(example.code), `${name} ${status}`)
     }
   assert.ok(all > 500)
 })

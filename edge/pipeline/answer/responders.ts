@@ -7,6 +7,7 @@ import type { Header, StoredReply } from '../../http/reply.ts'
 import type { JobEvent } from '../../streams/job-event.ts'
 import { SSE_HEADERS, type StreamSource } from '../../streams/sse.ts'
 import type { StreamPermit } from '../../streams/stream-permits.ts'
+import type { Edge } from '../context.ts'
 import { type AdmittedRequest, readIdempotencyKey } from '../request/admitted-request.ts'
 import { wantsBackground } from '../request/input.ts'
 import type { RouteEntry } from '../request/match.ts'
@@ -24,6 +25,7 @@ import {
 } from '../write/idempotency.ts'
 import { type JobLinks, linkJob, parseJobLinks } from '../write/job-links.ts'
 import { bodyOf, completeAnswer, RequestWrites, sendAnswer, toCheckedAnswer } from '../write/writes.ts'
+import { checkRefusal } from './refusals.ts'
 
 // A repeated request waits only long enough to read the job of the first one.
 const REPEAT_WAIT_MS = 100
@@ -46,8 +48,8 @@ export async function respondWithJob(admitted: AdmittedRequest): Promise<void> {
   // A HEAD request must have no effect, even if GET would.
   if (exchange.request.method === 'HEAD')
     return exchange.sendEmpty(200, follow === undefined ? [] : SSE_HEADERS)
-  const resumed = follow ? await follow.resume(input) : null
-  if (resumed !== null) return withStreamSlot(admitted, (slot) => openStream(admitted, resumed, slot))
+  const resumed = await follow?.resume?.(input)
+  if (resumed) return withStreamSlot(admitted, (slot) => openStream(admitted, resumed, slot))
   const background = entry.route.alwaysWaits !== true && wantsBackground(exchange.request)
   if (follow === undefined || background) return runJob(admitted, background, null)
   // The stream slot is reserved before the job is added, so that a refused stream adds no job.
@@ -242,7 +244,7 @@ async function waitForJob({ edge, entry, exchange }: AdmittedRequest, jobId: str
     edge.settings.requestWaitSeconds * 1000,
     disconnected.signal,
   )
-  if (event !== null) return { answer: buildJobAnswer(entry, event), isFinal: true }
+  if (event !== null) return { answer: buildJobAnswer(edge, entry, event), isFinal: true }
   // Clients of OpenAI's protocol take any success for an answer.
   return entry.area.errorFormat === 'openai'
     ? { answer: answerFailure(entry.area, fail('ai.unfinished')), isFinal: false }
@@ -264,7 +266,7 @@ async function replayJob(
     first.status === null && first.job_id !== null
       ? await edge.hub.waitForTerminal(first.job_id, REPEAT_WAIT_MS)
       : null
-  const answer = event === null ? requireStoredAnswer(first) : buildJobAnswer(entry, event)
+  const answer = event === null ? requireStoredAnswer(first) : buildJobAnswer(edge, entry, event)
   if (event !== null) await storeJobAnswer(edge, key, answer)
   await exchange.sendStored(markReplayed(answer))
 }
@@ -278,13 +280,15 @@ function buildAcceptedAnswer(jobId: string): StoredReply {
 }
 
 /** Returns the answer for a caller who waits for a job. */
-function buildJobAnswer({ area, route }: RouteEntry, event: JobEvent): StoredReply {
+function buildJobAnswer(edge: Edge, entry: RouteEntry, event: JobEvent): StoredReply {
+  const { area, route } = entry
   if (event.status === 'done') {
     const { result = null } = JSON.parse(event.frame) as { result?: unknown }
     return { status: 200, headers: [], body: JSON.stringify(route.answer?.(result) ?? result) }
   }
   const failure = toJobFailure(event)
   const { retryAfter } = failure
+  checkRefusal(edge, entry, failure.code)
   const answer = answerFailure(area, failure)
   if (retryAfter === undefined) return answer
   return { ...answer, headers: [...answer.headers, ['retry-after', String(retryAfter)]] }

@@ -2,7 +2,7 @@ import { z } from 'zod'
 import { type Failure, fail, type InputProblem } from '../../../sql/errors.ts'
 import type { Settings } from '../../../tasks/platform/settings/settings.ts'
 import type { EdgeRequest } from '../../http/server.ts'
-import { type AnyRoute, isJobBacked, isStreamed } from '../route.ts'
+import { type AnyRoute, isJobBacked, isResumable } from '../route.ts'
 import type { RouteEntry } from './match.ts'
 import { omitNulls, unwrap } from './schemas.ts'
 
@@ -146,7 +146,7 @@ function listParameterNames(route: AnyRoute): readonly string[] {
   const found = [
     ...shape,
     ...(isJobBacked(route) && !route.alwaysWaits ? JOB_PARAMETERS : []),
-    ...(isStreamed(route) ? STREAM_PARAMETERS : []),
+    ...(isResumable(route) ? STREAM_PARAMETERS : []),
   ]
   parameterNamesByRoute.set(route, found)
   return found

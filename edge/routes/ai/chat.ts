@@ -22,6 +22,7 @@ const CHAT_ERRORS = [
   'agent.none',
   'conversation.unknown',
   'conversation.denied',
+  'conversation.gone',
   'message.unknown',
   'message.no_calls',
   'message.unmatched_calls',
@@ -29,6 +30,7 @@ const CHAT_ERRORS = [
   'message.documents_unread',
   'rag.missing',
   'rag.busy',
+  'quota.conversations',
   'quota.ai_budget',
   'quota.ai_key_budget',
 ] as const

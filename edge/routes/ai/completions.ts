@@ -56,7 +56,6 @@ export const completionRoutes = [
     answer: (result) => toCompletion(result as CompletionResult),
     follow: {
       applies: ({ body }) => body.stream === true,
-      resume: async () => null,
       open: async ({ edge, body, request }, jobId) =>
         followCompletion(edge.hub, {
           onLeave: () => {

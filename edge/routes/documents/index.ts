@@ -53,6 +53,9 @@ export const documents = area('documents', '/api/v1/documents', { auth: 'user' }
       'document.empty',
       'document.file_required',
       'document.store_failed',
+      'quota.documents',
+      'quota.bytes',
+      'quota.file_bytes',
       'request.too_large',
       'request.malformed',
       'request.media_type',
@@ -95,6 +98,10 @@ found document has its first matching pages, at most three, with a snippet of ea
       .refine(({ sort, trashed }) => !(trashed && sort !== undefined), {
         error: 'cannot be combined with `trashed`',
         path: ['sort'],
+      })
+      .refine(({ hits, trashed }) => !(trashed && hits), {
+        error: 'cannot be combined with `trashed`',
+        path: ['hits'],
       }),
     response: DocumentList,
     reads: 'search',

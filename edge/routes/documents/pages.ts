@@ -36,6 +36,16 @@ const ExtractionRequest = z
   })
   .meta({ id: 'DocumentExtraction' })
 
+/** Errors of routes that draw a page, or read words from its image, in a job. */
+const DRAWING_ERRORS = [
+  'document.missing',
+  'document.page_missing',
+  'document.image_pending',
+  'document.bytes_missing',
+  'quota.waiting_jobs',
+  'job.cancelled',
+] as const
+
 /** Routes that extract the text of a document's pages, and that serve the results. */
 export const pageRoutes = [
   route({
@@ -65,6 +75,7 @@ encrypted, and later extractions and page images use it.`,
       'document.bytes_missing',
       'document.language_missing',
       'document.password_wrong',
+      'quota.pages',
     ],
     sideEffect: true,
     task: async ({ params, query, body, caller, edge, read }) => {
@@ -142,7 +153,7 @@ encrypted, and later extractions and page images use it.`,
     params: PageParams,
     produces: 'image/png',
     alsoAnswers: { 304: 'The client already has this image' },
-    errors: ['document.page_missing', 'document.image_missing', 'document.image_pending'],
+    errors: [...DRAWING_ERRORS, 'document.image_missing'],
     raw: async ({ params, caller, edge, request, requestId, responder, head }) => {
       const readImage = () => edge.db.maybeOne(findPageImage(params.id, caller.ownerId, params.number))
       const page = await readImage()
@@ -184,7 +195,7 @@ text layer and pages that OCR read have places; for all others, the list is empt
     params: PageParams,
     query: z.object({ search: z.string().max(500) }),
     response: z.array(PlacedWord.meta({ id: 'DocumentWord' })),
-    errors: ['document.page_missing', 'document.image_pending'],
+    errors: DRAWING_ERRORS,
     raw: async ({ params, query, caller, edge, requestId, responder }) => {
       const text = await edge.reader.text(readPageWords, [params.id, caller.ownerId, params.number])
       if (text === null) throw fail('document.page_missing')

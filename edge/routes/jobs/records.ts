@@ -100,7 +100,14 @@ export const recordRoutes = [
     params: JobParams,
     response: Job,
     status: 202,
-    errors: ['job.missing', 'auth.forbidden', 'job.not_failed', 'job.not_retryable', 'job.not_runnable'],
+    errors: [
+      'job.missing',
+      'auth.forbidden',
+      'job.not_failed',
+      'job.not_retryable',
+      'job.not_runnable',
+      'quota.waiting_jobs',
+    ],
     sideEffect: true,
     handle: async ({ params, caller, edge, requestId, transaction }) => {
       const viewer = { ownerId: caller.ownerId, isAdmin: isAdmin(caller) }

@@ -113,7 +113,14 @@ export const memberRoutes = [
       .meta({ id: 'MembersBulk' }),
     response: z.array(Member),
     status: 201,
-    errors: ['org.role', 'org.rank', 'org.owner_inactive', 'member.unknown_users', ...ROLE_ERRORS],
+    errors: [
+      'org.role',
+      'org.rank',
+      'org.owner_inactive',
+      'member.unknown_users',
+      'account.missing',
+      ...ROLE_ERRORS,
+    ],
     sideEffect: true,
     handle: (input) =>
       repairOrganization(input, 'admin', async (tx, ownRole) => {

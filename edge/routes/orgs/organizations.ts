@@ -58,7 +58,7 @@ export const organizationRoutes = [
       .meta({ id: 'OrgCreate' }),
     response: Organization,
     status: 201,
-    errors: ['org.slug_invalid', 'org.slug_taken'],
+    errors: ['org.slug_invalid', 'org.slug_taken', 'quota.organizations', 'account.missing'],
     sideEffect: true,
     handle: async (input) => {
       const { name, slug, description, is_active: isActive } = input.body

@@ -43,6 +43,7 @@ replaces its selection. An API key needs the scope to read documents. Only admin
     'rag.deleted',
     'rag.root_missing',
     'rag.name_taken',
+    'rag.embedding_failed',
     'quota.collections',
     'auth.required',
     'auth.forbidden',

@@ -23,7 +23,7 @@ its elements does. \`$contains\` finds a part of a text or a member of a list. A
 \`$not\` and \`"$exists": false\`. At most 100 conditions, 5 levels of \`$and\`, \`$or\` and \`$not\`, 1000 values of an \`$in\`.`,
   body: SearchRequest,
   response: SearchResult,
-  errors: ['rag.missing', 'rag.busy'],
+  errors: ['rag.missing', 'rag.busy', 'quota.waiting_jobs'],
   isRead: true,
   whyRepeatable: 'a search changes nothing',
   handle: async ({ body, edge, caller, requestId }) => {

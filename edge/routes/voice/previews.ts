@@ -30,6 +30,7 @@ const sharedOptions = {
     'ai.refused',
     'ai.failed',
     'ai.interrupted',
+    'job.cancelled',
     'webhook.no_account',
   ],
 } as const

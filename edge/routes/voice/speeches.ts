@@ -67,12 +67,14 @@ cancel the job to stop. \`Prefer: respond-async\` has the same effect as \`backg
       'voice.unknown',
       'voice.speech_too_long',
       'quota.speech_characters',
+      'quota.waiting_jobs',
       'quota.ai_budget',
       'quota.ai_key_budget',
       'ai.missing_key',
       'ai.refused',
       'ai.failed',
       'ai.interrupted',
+      'job.cancelled',
       'webhook.no_account',
     ],
     whyRepeatable: 'a speech is stored and returned again',
@@ -103,7 +105,14 @@ arrives. Supports \`If-None-Match\`, \`Range\` and \`If-Range\`; a range of an i
     params,
     produces: 'audio/mpeg',
     alsoAnswers: { 202: 'The job of the speech, if it takes long: `{job_id}`', ...CONTENT_STATUSES },
-    errors: ['voice.speech_missing', 'ai.missing_key', 'ai.refused', 'ai.failed', 'ai.interrupted'],
+    errors: [
+      'voice.speech_missing',
+      'ai.missing_key',
+      'ai.refused',
+      'ai.failed',
+      'ai.interrupted',
+      'job.cancelled',
+    ],
     raw: async ({ params: { job_id: jobId }, caller, edge, request, responder, head }) => {
       const { ownerId, seesAll } = viewerOf(caller)
       const stored = await edge.db.maybeOne(findSpeech(jobId, ownerId, seesAll))

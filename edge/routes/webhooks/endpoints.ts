@@ -81,7 +81,7 @@ it, and see its deliveries. With \`scope: service\`, for admins of the service, 
 accounts, whose id each message has as \`account_id\`. It then belongs to all admins of the service and survives the account \
 that adds it. The quota \`webhook_endpoints\` limits the endpoints, and \`pending_deliveries\` the waiting \
 messages; events beyond it are not recorded. An endpoint ends with the API key that added it. An API key also needs the \
-scope to read the areas of the events: \`jobs\`, \`documents\`, \`comms\`, \`payments\` or \`blog\`.`,
+scope to read the areas of the events: \`jobs\`, \`batches\`, \`documents\`, \`comms\`, \`payments\` or \`blog\`.`,
     body: NewEndpoint,
     response: CreatedEndpoint,
     status: 201,
