@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { spawnSync } from 'node:child_process'
 import { describe, test } from 'node:test'
 import { z } from 'zod'
 import { ALONE_FROM_DEATHS, cancelJobs, MAX_CRASHES, SUSPECT_FROM_DEATHS } from '../../sql/jobs/jobs.ts'
@@ -430,4 +431,14 @@ describe('the executor', () => {
       ['failed', 'job.crashed', 'The job was given up after 3 crashes of its isolated process'],
     )
   })
+})
+
+test('an attempt that a stop has cut off keeps no process alive', () => {
+  const script = `import { createExecutor } from ${JSON.stringify(new URL('../../workers/attempts/executor.ts', import.meta.url))}
+    const executor = createExecutor({ findTask: () => ({ queue: 'q', pool: 'io' }), pools: { run: () => new Promise(() => {}) } })
+    void executor.run({ id: 'a', name: 'n', attempt: 1, interruptions: 0 })
+    console.log(executor.running)`
+  const args = ['--disable-warning=ExperimentalWarning', '--input-type=module', '-e', script]
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8', timeout: 60_000 })
+  assert.deepEqual([status, stdout], [0, '1\n'], stderr)
 })

@@ -131,7 +131,8 @@ class JobExecutor implements Executor {
       timeoutDetail: null,
     }
     this.#running.set(job.id, attempt)
-    this.#sweeper ??= setInterval(() => this.#sweep(), LIMIT_CHECK_MS)
+    // An attempt that a stop has cut off never ends, and must not keep the process alive.
+    this.#sweeper ??= setInterval(() => this.#sweep(), LIMIT_CHECK_MS).unref()
     const outcome = await this.#chooseRunner(job).run(queue, pool, job, () => this.#startLimits(attempt))
     await this.#finish(attempt, outcome)
   }
