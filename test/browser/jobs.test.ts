@@ -95,7 +95,10 @@ describe('jobs in a browser', { skip: chromium === null && SKIP_REASON, concurre
       .click()
     await dialog.getByText('Length of each wait').waitFor()
     assert.match(await dialog.getByLabel('Arguments').inputValue(), /"duration_ms": 5/)
+    const first = page.url()
     await dialog.getByRole('button', { name: 'Add job' }).click()
+    // Another navigation must not abort this one.
+    await page.waitForURL(({ href }) => href !== first)
     await until('the second job', async () => {
       const rows = await query(
         `select from job where name = 'system.io_simulation_task' and finished_at is not null`,
