@@ -35,7 +35,6 @@ export const acceptInviteRoute = route({
     'invite.accepted',
     'invite.revoked',
     'invite.expired',
-    'auth.key_organization',
   ],
   sideEffect: true,
   hasCredentials: true,

@@ -227,7 +227,6 @@ becomes an owner, too.`,
       sort: buildSortSchema(AUDIT_ORDERS),
     }),
     response: AuditPage,
-    errors: ['auth.key_organization'],
     reads: 'list',
     handle: async ({ query, caller, reader }) => {
       const {
