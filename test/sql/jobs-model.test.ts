@@ -8,9 +8,7 @@ const database = await createTestDatabase()
 const PARALLEL_CLIENTS = 5
 
 for (const isHttp of [false, true])
-  test(`no job${isHttp ? ' of a worker queue' : ''} is lost, duplicated or reordered under any concurrent operations and crashes`, {
-    timeout: 600_000,
-  }, async () => {
+  test(`no job${isHttp ? ' of a worker queue' : ''} is lost, duplicated or reordered under any concurrent operations and crashes`, async () => {
     const lane = fc.array(operation, { minLength: 5, maxLength: 30 })
     const lanes = fc.array(lane, { minLength: PARALLEL_CLIENTS, maxLength: PARALLEL_CLIENTS })
     await fc.assert(

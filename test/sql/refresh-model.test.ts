@@ -8,9 +8,7 @@ const database = await createTestDatabase()
 const CLIENT_COUNT = 4
 const THIEF_COUNT = 3
 
-test('replays end sessions and honest clients keep theirs, despite thieves, lost answers and crashes', {
-  timeout: 90_000,
-}, async () => {
+test('replays end sessions and honest clients keep theirs, despite thieves, lost answers and crashes', async () => {
   const laneSteps = <T>(step: fc.Arbitrary<T>, lanes: number) =>
     fc.array(fc.array(step, { minLength: 5, maxLength: 25 }), { minLength: lanes, maxLength: lanes })
   await fc.assert(
