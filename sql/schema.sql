@@ -2828,7 +2828,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$56362c7849955ad30cad395f73d36d23$function$;
+AS $function$13b8a0ef9b3b1722762cf2e204e3760f$function$;
 
 CREATE OR REPLACE FUNCTION public.job_client_status(status text)
  RETURNS text

@@ -322,7 +322,7 @@ export async function createLedgerModel(base: TestDatabase, isHttp = false) {
     while (!over) assert.deepEqual(await violations(), [])
   }
 
-  /** Lets one worker finish all jobs, using only the queue's deliveries. */
+  /** Lets one worker with one slot finish all jobs, using only the queue's deliveries. */
   const drain = async (): Promise<void> => {
     // Expires every lease, also those not in `leases`: parallel `expire` operations on one lease each create another.
     await query(`update worker_lease set expires_at = now() - interval '1 s'`)
@@ -332,7 +332,7 @@ export async function createLedgerModel(base: TestDatabase, isHttp = false) {
     await query(`update job set run_at = now() where status = 'scheduled'`)
     while ((await db.one(scheduleJobs(100))).moved > 0);
     for (const batch of batches) await db.any(closeBatch(batch))
-    for (let rounds = 0; rounds < 500 && (await fetch(leases[0]!, 0, 3)); rounds++) {
+    for (let rounds = 0; rounds < 2000 && (await fetch(leases[0]!, 0, 1)); rounds++) {
       await finish([...held], 'done')
       // Actors that waited for these jobs.
       await query(`update job set run_at = now() where status = 'scheduled'`)

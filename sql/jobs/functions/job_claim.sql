@@ -95,15 +95,20 @@ begin
     where w.max_running is null and pg_try_advisory_xact_lock(mailbox_lock_key(w.mailbox)));
   -- A separate statement, so it sees commits from before the locks. Jobs that another transaction locks look available.
   -- So the delivery of a mailbox that gave none is not done, unless the next job has another task or limit, or must wait.
+  -- Behind an older message of an actor, it is done too, because the older one has its own. If it stayed, it would
+  -- hold up a worker queue, whose claims begin with the oldest deliveries.
   with next as (
-    select next.id, next.mailbox, next.mailbox = any(claimed_from) or next.mailbox = any(rated)
+    select next.id, next.mailbox, next.mailbox_limit, next.mailbox = any(claimed_from) or next.mailbox = any(rated)
       or next.name <> tasks[array_position(mailboxes, next.mailbox)]
       or next.mailbox_limit is distinct from limits[array_position(mailboxes, next.mailbox)] as is_due
     from (select array_agg(w.mailbox) as mailboxes, array_agg(w.first) as firsts
       from unnest(mailboxes, firsts) as w(mailbox, first) where w.mailbox = any(locked)) w
     cross join lateral job_next(w.mailboxes, w.firsts) next
   )
-  select array_agg(id) filter (where is_due), array_agg(mailbox) filter (where not is_due) into next_jobs, again from next;
+  select array_agg(id) filter (where is_due), array_agg(mailbox) filter (where not is_due and (mailbox_limit is distinct from 1
+    or not exists (select from job where job.mailbox = next.mailbox and job.status = 'available'
+      and job.ordinal < firsts[array_position(mailboxes, next.mailbox)])))
+  into next_jobs, again from next;
   if cardinality(rated) > 0 then
     with later as (
       update job set status = 'scheduled', run_at = start_rate_next(r) from start_rate r
