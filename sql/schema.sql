@@ -3024,7 +3024,7 @@ CREATE OR REPLACE FUNCTION public.job_release(ended uuid[], closed uuid[] DEFAUL
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$2eea587ef9d52c1dafc4c3c9592128a9$function$;
+AS $function$60c2e75edfc0693d53ef1c3aa3d49601$function$;
 
 CREATE OR REPLACE PROCEDURE public.job_report(IN progress jsonb, IN ends jsonb, IN suspect integer, IN max_interruptions integer, IN notifies boolean, INOUT progressed uuid[] DEFAULT NULL::uuid[], INOUT afters integer[] DEFAULT NULL::integer[], INOUT ended uuid[] DEFAULT NULL::uuid[])
  LANGUAGE plpgsql

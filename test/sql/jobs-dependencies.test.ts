@@ -162,6 +162,23 @@ describe('a job that depends on others', () => {
     assert.deepEqual(times, { ordered: true })
   })
 
+  test('is cancelled although it is added while the job before it is cancelled for the same reason', async () => {
+    const first = await ledger.running({}, lease)
+    const second = await addAfter([first.id])
+    const job = buildJobSpec({ after: [second.id], after_outcome: 'done' })
+    await withClient(url, async (client) => {
+      await client.query('begin')
+      await client.query('select job_enqueue($1::jsonb)', [JSON.stringify([job])])
+      const failed = ledger.finish({ ...first, outcome: 'failed' })
+      await waitForLock(query)
+      await client.query('commit')
+      assert.deepEqual((await failed).sort(), [first.id, second.id, job.id].sort())
+    })
+    assert.equal(await ledger.status(second.id), 'cancelled')
+    assert.equal(await ledger.status(job.id), 'cancelled')
+    assert.equal((await ledger.row(job.id)).error_code, 'job.dependency_failed')
+  })
+
   test('is found by an end that waited for its addition', async () => {
     const first = await ledger.running({}, lease)
     const job = buildJobSpec({ after: [first.id], after_outcome: 'done' })
