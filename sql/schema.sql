@@ -2797,7 +2797,7 @@ CREATE OR REPLACE FUNCTION public.job_cancel_dependants(unsuccessful uuid[])
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$cdd8ef397150c02fe5046e5eee94f853$function$;
+AS $function$782b1208d06cc39837e684946afd57b2$function$;
 
 CREATE OR REPLACE FUNCTION public.job_cancelled(ids uuid[])
  RETURNS void
@@ -2828,7 +2828,7 @@ CREATE OR REPLACE FUNCTION public.job_claim(lease uuid, tasks text[], mailboxes 
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
  SET enable_bitmapscan TO 'off'
-AS $function$13b8a0ef9b3b1722762cf2e204e3760f$function$;
+AS $function$ba8bc9ce643a34a3e6b513edd00855b6$function$;
 
 CREATE OR REPLACE FUNCTION public.job_client_status(status text)
  RETURNS text
@@ -3024,7 +3024,7 @@ CREATE OR REPLACE FUNCTION public.job_release(ended uuid[], closed uuid[] DEFAUL
  SET enable_seqscan TO 'off'
  SET enable_material TO 'off'
  SET plan_cache_mode TO 'force_generic_plan'
-AS $function$60c2e75edfc0693d53ef1c3aa3d49601$function$;
+AS $function$2eea587ef9d52c1dafc4c3c9592128a9$function$;
 
 CREATE OR REPLACE PROCEDURE public.job_report(IN progress jsonb, IN ends jsonb, IN suspect integer, IN max_interruptions integer, IN notifies boolean, INOUT progressed uuid[] DEFAULT NULL::uuid[], INOUT afters integer[] DEFAULT NULL::integer[], INOUT ended uuid[] DEFAULT NULL::uuid[])
  LANGUAGE plpgsql

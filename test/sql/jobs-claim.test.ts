@@ -157,6 +157,26 @@ describe('the row of a waiting job is locked by another transaction', () => {
     assert.deepEqual(await claimAll(id), [id])
   })
 
+  test('its delivery is not done, nor is that of another task whose mailbox is locked', async () => {
+    const other = buildJobSpec({ actor: 'busy' })
+    const job = buildJobSpec({ name: 'test.other' })
+    await ledger.enqueue(other, job)
+    const [ofOther, ofJob] = await ledger.deliveries(other.id, job.id)
+    const { again } = await withClient(url, async (client) => {
+      await client.query('begin')
+      await client.query(`select mailbox_lock(array['busy'])`)
+      await client.query('select from job where id = $1 for share', [job.id])
+      return db.one(
+        claimJobs(lease, [
+          { delivery: ofOther!, freeSlots: 1 },
+          { delivery: ofJob!, freeSlots: 1 },
+        ]),
+      )
+    })
+    assert.deepEqual(again.toSorted(), ['busy', ofJob!.mailbox].toSorted())
+    assert.equal((await ledger.deliveries(job.id)).length, 1)
+  })
+
   test('no later message of its actor overtakes the job', async () => {
     const id = await redeliver('locked')
     await ledger.enqueue(buildJobSpec({ actor: 'locked' }))

@@ -98,17 +98,16 @@ begin
   -- Behind an older message of an actor, it is done too, because the older one has its own. If it stayed, it would
   -- hold up a worker queue, whose claims begin with the oldest deliveries.
   with next as (
-    select next.id, next.mailbox, next.mailbox_limit, next.mailbox = any(claimed_from) or next.mailbox = any(rated)
+    select next.id, next.mailbox, next.mailbox = any(claimed_from) or next.mailbox = any(rated)
       or next.name <> tasks[array_position(mailboxes, next.mailbox)]
-      or next.mailbox_limit is distinct from limits[array_position(mailboxes, next.mailbox)] as is_due
-    from (select array_agg(w.mailbox) as mailboxes, array_agg(w.first) as firsts
+      or next.mailbox_limit is distinct from limits[array_position(mailboxes, next.mailbox)] as is_due,
+      next.mailbox_limit is not distinct from 1 and exists (select from job where job.mailbox = next.mailbox and job.status = 'available'
+        and job.ordinal < firsts[array_position(mailboxes, next.mailbox)]) as is_behind
+    from (select array_agg(w.mailbox) as held, array_agg(w.first) as starts
       from unnest(mailboxes, firsts) as w(mailbox, first) where w.mailbox = any(locked)) w
-    cross join lateral job_next(w.mailboxes, w.firsts) next
+    cross join lateral job_next(w.held, w.starts) next
   )
-  select array_agg(id) filter (where is_due), array_agg(mailbox) filter (where not is_due and (mailbox_limit is distinct from 1
-    or not exists (select from job where job.mailbox = next.mailbox and job.status = 'available'
-      and job.ordinal < firsts[array_position(mailboxes, next.mailbox)])))
-  into next_jobs, again from next;
+  select array_agg(id) filter (where is_due), array_agg(mailbox) filter (where not is_due and not is_behind) into next_jobs, again from next;
   if cardinality(rated) > 0 then
     with later as (
       update job set status = 'scheduled', run_at = start_rate_next(r) from start_rate r
