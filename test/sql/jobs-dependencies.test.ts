@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { cancelJobs, readDependencies } from '../../sql/jobs/jobs.ts'
+import { cancelJobs, type JobSpec, readDependencies } from '../../sql/jobs/jobs.ts'
 import { createTestDatabase, waitForLock } from '../database.ts'
 import { buildJobSpec, createLedgerHelp, type JobFields, withClient } from './ledger-help.ts'
 
@@ -15,6 +15,17 @@ async function addAfter(after: readonly string[], fields: JobFields = {}) {
   await ledger.enqueue(job)
   return job
 }
+
+/** Adds a job in a transaction that commits when `work` waits for it. Returns the result of `work`. */
+const addDuring = <T>(job: JobSpec, work: () => Promise<T>): Promise<T> =>
+  withClient(url, async (client) => {
+    await client.query('begin')
+    await client.query('select job_enqueue($1::jsonb)', [JSON.stringify([job])])
+    const worked = work()
+    await waitForLock(query)
+    await client.query('commit')
+    return worked
+  })
 
 const count = async (queue: string) =>
   (
@@ -166,14 +177,8 @@ describe('a job that depends on others', () => {
     const first = await ledger.running({}, lease)
     const second = await addAfter([first.id])
     const job = buildJobSpec({ after: [second.id], after_outcome: 'done' })
-    await withClient(url, async (client) => {
-      await client.query('begin')
-      await client.query('select job_enqueue($1::jsonb)', [JSON.stringify([job])])
-      const failed = ledger.finish({ ...first, outcome: 'failed' })
-      await waitForLock(query)
-      await client.query('commit')
-      assert.deepEqual((await failed).sort(), [first.id, second.id, job.id].sort())
-    })
+    const changed = await addDuring(job, () => ledger.finish({ ...first, outcome: 'failed' }))
+    assert.deepEqual(changed.sort(), [first.id, second.id, job.id].sort())
     assert.equal(await ledger.status(second.id), 'cancelled')
     assert.equal(await ledger.status(job.id), 'cancelled')
     assert.equal((await ledger.row(job.id)).error_code, 'job.dependency_failed')
@@ -182,14 +187,7 @@ describe('a job that depends on others', () => {
   test('is found by an end that waited for its addition', async () => {
     const first = await ledger.running({}, lease)
     const job = buildJobSpec({ after: [first.id], after_outcome: 'done' })
-    await withClient(url, async (client) => {
-      await client.query('begin')
-      await client.query('select job_enqueue($1::jsonb)', [JSON.stringify([job])])
-      const ended = ledger.finish({ ...first, outcome: 'done' })
-      await waitForLock(query)
-      await client.query('commit')
-      await ended
-    })
+    await addDuring(job, () => ledger.finish({ ...first, outcome: 'done' }))
     assert.equal(await ledger.state(job.id), 'delivered')
   })
 

@@ -34,7 +34,6 @@ begin
       return;
     end if;
 
-    cancelled := '{}';
     if has_dependants then
       unsuccessful := array(
         select ended.id from unnest(depended) ended(id) left join job on job.id = ended.id where job.status || '' is distinct from 'done');
@@ -44,13 +43,9 @@ begin
       depended := depended || cancelled;
     end if;
 
-    -- Each waiter with the number of ends that concern it. A job that needs a cancelled one may have been added until that one's
-    -- row was locked. The next round cancels it.
+    -- Each waiter with the number of ends that concern it.
     with link as (
-      update job_dependency set has_ended = true where has_dependants and after_id = any(depended) and not has_ended
-        and (after_id <> all(cancelled)
-          or not exists (select from job where job.id = job_id and after_outcome = 'done' and status || '' = 'waiting'))
-      returning job_id
+      update job_dependency set has_ended = true where has_dependants and after_id = any(depended) and not has_ended returning job_id
     ), counted as (
       select job_id as id, 0 as members from link
       union all
@@ -102,7 +97,7 @@ begin
       array_agg(queue) filter (where status in ('scheduled', 'available') and former = 'waiting')
     into changed, released, level, released_queues
     from moved where status <> former or id in (select id from report);
-    depended := level || cancelled;
+    depended := level;
     perform job_count_add(released_queues, 1, 0, -1);
     perform job_announce(released);
     perform job_cancelled(level);
