@@ -28,3 +28,6 @@ export const createRunOptions = (fixed = 100): { numRuns: number; seed: number }
 /** Returns the number of repetitions of a race: half of `fixed` in `npm test`, ten times `fixed` in a long run. */
 export const countRounds = (fixed: number): number =>
   IS_LONG ? 10 * fixed : DEPTH === 'fixed' ? fixed : Math.ceil(fixed / 2)
+
+/** Returns the time limit in ms of a randomized test: 100 times `ms` in a long run, which has up to 100 times the runs. */
+export const scaleTimeout = (ms: number): number => (IS_LONG ? LONG_FACTOR * ms : ms)

@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import { setTimeout as delay } from 'node:timers/promises'
 import fc from 'fast-check'
 import { createTestDatabase } from '../database.ts'
-import { createRunOptions } from '../runs.ts'
+import { createRunOptions, scaleTimeout } from '../runs.ts'
 import { type Child, launchProcess } from '../service.ts'
 import { stopAfterFile } from '../services.ts'
 import { until } from '../until.ts'
@@ -95,7 +95,9 @@ async function exchange(session: Session, { edge, lost }: { edge: number; lost: 
   throw new Error('No edge answered')
 }
 
-test('killed edges sign out no honest client, and a replayed token ends its session on all edges', async (t) => {
+test('killed edges sign out no honest client, and a replayed token ends its session on all edges', {
+  timeout: scaleTimeout(110_000),
+}, async (t) => {
   let exchanges = 0
   let kills = 0
   const lanes = fc.array(fc.array(step, { minLength: 10, maxLength: 20 }), {

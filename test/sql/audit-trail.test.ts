@@ -6,7 +6,7 @@ import { type AuditEvent, appendAudit } from '../../sql/audit/audit.ts'
 import type { Query } from '../../sql/db.ts'
 import { Failure } from '../../sql/errors.ts'
 import { createTestDatabase } from '../database.ts'
-import { countRounds } from '../runs.ts'
+import { countRounds, scaleTimeout } from '../runs.ts'
 
 const { db, query } = await createTestDatabase()
 const createEvent = (more: Partial<AuditEvent> = {}): AuditEvent => ({
@@ -136,7 +136,7 @@ test('the last active admin can be changed, but not demoted, deactivated or dele
   assert.equal(await countAdmins(), 1)
 })
 
-test('one admin remains when all are removed concurrently', async () => {
+test('one admin remains when all are removed concurrently', { timeout: scaleTimeout(60_000) }, async () => {
   const ways = Object.values(ADMIN_REMOVALS)
   for (let round = 0; round < countRounds(25); round++) {
     await query(`delete from account where role <> 'admin' or not is_active`)

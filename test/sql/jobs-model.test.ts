@@ -1,14 +1,16 @@
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createTestDatabase } from '../database.ts'
-import { createRunOptions } from '../runs.ts'
+import { createRunOptions, scaleTimeout } from '../runs.ts'
 import { createLedgerModel, operation } from './ledger-model.ts'
 
 const database = await createTestDatabase()
 const PARALLEL_CLIENTS = 5
 
 for (const isHttp of [false, true])
-  test(`no job${isHttp ? ' of a worker queue' : ''} is lost, duplicated or reordered under any concurrent operations and crashes`, async () => {
+  test(`no job${isHttp ? ' of a worker queue' : ''} is lost, duplicated or reordered under any concurrent operations and crashes`, {
+    timeout: scaleTimeout(600_000),
+  }, async () => {
     const lane = fc.array(operation, { minLength: 5, maxLength: 30 })
     const lanes = fc.array(lane, { minLength: PARALLEL_CLIENTS, maxLength: PARALLEL_CLIENTS })
     await fc.assert(

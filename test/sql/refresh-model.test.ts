@@ -1,14 +1,16 @@
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { createTestDatabase } from '../database.ts'
-import { createRunOptions } from '../runs.ts'
+import { createRunOptions, scaleTimeout } from '../runs.ts'
 import { clientStep, createRefreshModel, thiefStep } from './refresh-model.ts'
 
 const database = await createTestDatabase()
 const CLIENT_COUNT = 4
 const THIEF_COUNT = 3
 
-test('replays end sessions and honest clients keep theirs, despite thieves, lost answers and crashes', async () => {
+test('replays end sessions and honest clients keep theirs, despite thieves, lost answers and crashes', {
+  timeout: scaleTimeout(90_000),
+}, async () => {
   const laneSteps = <T>(step: fc.Arbitrary<T>, lanes: number) =>
     fc.array(fc.array(step, { minLength: 5, maxLength: 25 }), { minLength: lanes, maxLength: lanes })
   await fc.assert(
