@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { beforeEach, describe, test } from 'node:test'
 import { claimJobs, parseClaims } from '../../sql/jobs/claims.ts'
-import { endAttempts, scheduleJobs } from '../../sql/jobs/jobs.ts'
 import { claimQueueJobs } from '../../sql/worker-queues/claims.ts'
 import { createTestDatabase } from '../database.ts'
 import { buildJobSpec, createLedgerHelp, type JobFields } from './ledger-help.ts'
@@ -25,30 +24,21 @@ async function claimOne() {
   return { jobs: parseClaims({ claims }), must_repeat }
 }
 
-const end = (id: string, outcome: 'done' | 'release', attempt = 1): Promise<unknown> =>
-  endAttempts(db, [{ id, attempt, outcome, ...(outcome === 'done' && { result: 'null' }) }])
-
-/** Each lets an older message of an actor become available after the delivery of a later one. */
-const WAYS: Record<string, (actor: string, addLater: () => Promise<string>) => Promise<string[]>> = {
-  'is scheduled': async (actor, addLater) => {
-    const first = await add({ actor, delay_ms: 3_600_000 })
-    const later = await addLater()
-    await query('update job set run_at = now() where id = $1', [first])
-    await db.one(scheduleJobs(10))
-    return [first, later]
+/** Each lets an older message of the actor become available after the delivery of a later one. Returns both. */
+const WAYS: Record<string, () => Promise<[older: string, later: string]>> = {
+  'is scheduled': async () => {
+    const older = await add({ actor: 'actor', delay_ms: 1 })
+    const later = await add({ actor: 'actor' })
+    await ledger.makeDue(older)
+    return [older, later]
   },
-  'waits for another job': async (actor, addLater) => {
-    const before = await add()
-    const first = await add({ actor, after: [before], after_outcome: 'any' })
-    const { jobs } = await claimOne()
-    assert.deepEqual(
-      jobs.map(({ id }) => id),
-      [before],
-    )
-    const later = await addLater()
-    await end(before, 'done')
-    await db.one(scheduleJobs(10))
-    return [first, later]
+  'waits for another job': async () => {
+    const before = await ledger.running({}, lease)
+    const older = await add({ actor: 'actor', after: [before.id], after_outcome: 'any' })
+    const later = await add({ actor: 'actor' })
+    await ledger.finish({ ...before, outcome: 'done' })
+    await ledger.makeDue(older)
+    return [older, later]
   },
 }
 
@@ -57,17 +47,17 @@ describe('a worker with one slot', () => {
 
   for (const [way, prepare] of Object.entries(WAYS))
     test(`claims the oldest message of an actor, also one that ${way}, before later ones and other jobs`, async () => {
-      const [first, later] = await prepare('actor', () => add({ actor: 'actor' }))
+      const [older, later] = await prepare()
       const other = await add()
       const claimed: string[] = []
       for (let tries = 0; tries < 10 && claimed.length < 3; tries++)
         for (const { id, attempt } of (await claimOne()).jobs) {
           claimed.push(id)
-          await end(id, 'done', attempt)
+          await ledger.finish({ id, attempt, outcome: 'done' })
         }
-      assert.deepEqual(new Set(claimed), new Set([first, later, other]))
+      assert.deepEqual(new Set(claimed), new Set([older, later, other]))
       assert.ok(
-        claimed.indexOf(first!) < claimed.indexOf(later!),
+        claimed.indexOf(older) < claimed.indexOf(later),
         'an actor handles its messages in their order',
       )
       assert.deepEqual(await claimOne(), { jobs: [], must_repeat: false })
@@ -78,7 +68,7 @@ describe('a worker with one slot', () => {
     const first = await add({ actor: 'actor' })
     await add({ actor: 'actor' })
     await claimOne()
-    await end(first, 'release')
+    await ledger.finish({ id: first, attempt: 1, outcome: 'release' })
     const { jobs } = await claimOne()
     assert.deepEqual(
       jobs.map(({ id, attempt }) => [id, attempt]),
@@ -88,13 +78,12 @@ describe('a worker with one slot', () => {
 })
 
 test('a delivery behind an older message of its actor is done, since that message has one', async () => {
-  const older = buildJobSpec({ actor: 'own', delay_ms: 3_600_000 })
+  const older = buildJobSpec({ actor: 'own', delay_ms: 1 })
   const later = buildJobSpec({ actor: 'own' })
   await ledger.enqueue(older)
   await ledger.enqueue(later)
   const [delivery] = await ledger.deliveries(later.id)
-  await query('update job set run_at = now() where id = $1', [older.id])
-  await db.one(scheduleJobs(10))
+  await ledger.makeDue(older.id)
   const { claims, again } = await db.one(claimJobs(lease, [{ delivery: delivery!, freeSlots: 1 }]))
   assert.deepEqual({ claims, again }, { claims: null, again: [] })
   assert.equal((await ledger.deliveries(older.id)).length, 1)
