@@ -141,7 +141,7 @@ const VALUES_BY_NAME: Readonly<Record<string, unknown>> = {
   user_id: 'customer-17',
   validation_error: 'OPENAI_API_KEY is not set',
   value: 'v=spf1 include:amazonses.com ~all',
-  version: '1.0.0',
+  version: '1.0.1',
   voice_id: 'alloy',
   cost: '0.0000048',
   arguments: '{"city":"Oslo"}',

@@ -23,7 +23,7 @@ import { buildWebhooks } from './webhooks.ts'
 
 /** Generates the OpenAPI 3.1 document of the service from the schemas that also validate requests. */
 
-export const VERSION = '1.0.0'
+export const VERSION = '1.0.1'
 
 const REPLICA_DESCRIPTION =
   '## Replicas\n\nStatistics, searches of admins and exports may come from a replica. They have the header `Age`, which tells how many seconds old they may be.'
